@@ -146,7 +146,7 @@ class App(StoreClient):
         for job_type in registry:
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
-        core = AppState(
+        app_state = AppState(
             store=store,
             runtime=runtime,
             registry=registry,
@@ -162,38 +162,38 @@ class App(StoreClient):
             strict=strict,
             store_chosen=store_chosen,
         )
-        super().__init__(core, DEFAULT_TENANT)
-        self.metrics = Metrics(core, counted, meter)
-        self._portal = Portal(core)
+        super().__init__(app_state, DEFAULT_TENANT)
+        self.metrics = Metrics(app_state, counted, meter)
+        self._portal = Portal(app_state)
         self.sync = SyncApp(self, self._portal, self.metrics)
 
     @property
     def registry(self) -> Registry:
-        return self._core.registry
+        return self._app_state.registry
 
     @property
     def declared(self) -> tuple[DeclaredSchedule, ...]:
         """The schedules that this app's code declares."""
-        return tuple(self._core.declared)
+        return tuple(self._app_state.declared)
 
     @property
     def url(self) -> str:
         """Where the store is; a password is hidden. Of an app that was given a store: that store's name and a colon."""
-        return f"{self._core.store.name}:" if self._url is None else masked(self._url)
+        return f"{self._app_state.store.name}:" if self._url is None else masked(self._url)
 
     @property
     def migrating(self) -> MigrationStore | None:
         """The store's schema, where it has one: what is missing, and how to apply it."""
-        return MIGRATIONS.if_declared(self._core.store)
+        return MIGRATIONS.if_declared(self._app_state.store)
 
     @property
     def durability(self) -> Durability:
         """What an acknowledged job survives on this store."""
-        return self._core.store.durability
+        return self._app_state.store.durability
 
     async def __aenter__(self) -> Self:
         try:
-            await self._core.open()
+            await self._app_state.open()
         except BaseException:
             await self.close()  # nobody else will: the block is not entered
             raise
@@ -210,21 +210,21 @@ class App(StoreClient):
         from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
 
         checks.flag(deep, "deep")
-        core, url, make_twin = self._core, self._url, None
+        app_state, url, make_twin = self._app_state, self._url, None
         if url is not None:
-            make_twin = partial(connect, url, core.runtime, allow_weaker_durability=True, migrate=False)
-        return await examine(core.store, make_twin, core.runtime, deep=deep)
+            make_twin = partial(connect, url, app_state.runtime, allow_weaker_durability=True, migrate=False)
+        return await examine(app_state.store, make_twin, app_state.runtime, deep=deep)
 
     async def close(self) -> None:
         """Release the store. Using the app again opens it again."""
         self._portal.stop_listening()
-        await self._core.close()
+        await self._app_state.close()
 
     def schedule(
         self, name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
     ) -> None:
         """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers store it when they start."""
-        self._core.declare(schedule(name, tenant=tenant, reset=reset, **options))
+        self._app_state.declare(schedule(name, tenant=tenant, reset=reset, **options))
 
     @overload
     def worker(self, *, processes: None = None, **options: Unpack[WorkerOptions]) -> Worker: ...
@@ -266,7 +266,7 @@ class App(StoreClient):
         for name in () if redrive is None else redrive.names():
             registry.get(name)  # what nobody here runs is not for this worker to bring back
         if redrive is not None and redrive.tenants is None and tenants is None:
-            STATISTICS.of(self._core.store)  # they know which tenants have dead-lettered jobs
+            STATISTICS.of(self._app_state.store)  # they know which tenants have dead-lettered jobs
         config = WorkerConfig(
             queues=checks.some_or_none(queues, "queues", checks.text),
             tenants=checks.some_or_none(tenants, "tenants", checks.text),
@@ -281,7 +281,7 @@ class App(StoreClient):
             redrive=redrive,
         )
         worker = Worker(
-            self._core,
+            self._app_state,
             lambda: self._make_worker_context(registry, config),
             config,
             client=self,
@@ -300,7 +300,7 @@ class App(StoreClient):
             config=config,
             url=self._url and self.url,
             durability=self.durability,
-            runtime=self._core.runtime,
+            runtime=self._app_state.runtime,
         )
 
     @asynccontextmanager
@@ -313,7 +313,7 @@ class App(StoreClient):
 
     def _served(self, types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None) -> Registry:
         names = checks.some_or_none(types, "types", type_name)
-        served = self._core.registry
+        served = self._app_state.registry
         if names is not None:
             served = Registry(*(served.get(name) for name in names))
         if not served.names():
@@ -330,31 +330,31 @@ class App(StoreClient):
         from ropewalk.runners.processes import ProcessPool
 
         check_supported(registry)
-        core, logs = self._core, self.settings.logs
-        if LOGS not in core.store.capabilities:
+        app_state, logs = self._app_state, self.settings.logs
+        if LOGS not in app_state.store.capabilities:
             logs = structs.replace(logs, keep=None)
         return WorkerContext(
-            owner=core.runtime.token(),
-            store=core.store,
-            runtime=core.runtime,
+            owner=app_state.runtime.token(),
+            store=app_state.store,
+            runtime=app_state.runtime,
             registry=registry,
-            unregistered=core.unregistered,
-            events=core.events,
-            codec=core.codec,
-            bounds=core.bounds,
-            defaults=core.defaults,
+            unregistered=app_state.unregistered,
+            events=app_state.events,
+            codec=app_state.codec,
+            bounds=app_state.bounds,
+            defaults=app_state.defaults,
             lease_us=config.lease_us,
             middlewares=self.settings.middlewares,
             isolation=ProcessPool(
                 size=config.slots,
-                bounds=core.bounds,
-                defaults=core.defaults,
-                runtime=core.runtime,
-                report=core.events.report,
+                bounds=app_state.bounds,
+                defaults=app_state.defaults,
+                runtime=app_state.runtime,
+                report=app_state.events.report,
                 logs=logs,
             ),
             logs=logs,
-            tracing=core.tracing,
+            tracing=app_state.tracing,
         )
 
     @asynccontextmanager

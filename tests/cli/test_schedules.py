@@ -144,9 +144,9 @@ def test_trigger(url: str) -> None:
 def test_one_that_has_ended(url: str) -> None:
     async def end() -> None:
         async with App(url) as app:
-            [read] = (await SCHEDULES.of(app._core.store).get_schedules("default", ["tides"])).schedules
+            [read] = (await SCHEDULES.of(app._app_state.store).get_schedules("default", ["tides"])).schedules
             ended = structs.replace(read.schedule, next_fire=None)
-            await SCHEDULES.of(app._core.store).change_schedules([ScheduleChange(before=read, after=ended)])
+            await SCHEDULES.of(app._app_state.store).change_schedules([ScheduleChange(before=read, after=ended)])
 
     asyncio.run(end())
     assert ropewalk(url, "next", "tides") == "tides has ended and will not fire again\n"

@@ -58,10 +58,10 @@ def in_thread(call: Callable[[], object]) -> tuple[threading.Thread, list[object
 def test_a_block_opens_the_store_and_closes_it(app: App, threads: Threads) -> None:
     with app.sync as client:
         assert client is app.sync
-        assert app._core.is_open
+        assert app._app_state.is_open
         assert client.count() == 0
         client.enqueue(plus_one(1))
-    assert not app._core.is_open
+    assert not app._app_state.is_open
     assert threads() == []
 
 
@@ -71,7 +71,7 @@ def test_closing_twice_does_nothing_and_starts_nothing(app: App, threads: Thread
     app.sync.enqueue(plus_one(1))
     app.sync.close()
     app.sync.close()
-    assert threads() == [] and not app._core.is_open
+    assert threads() == [] and not app._app_state.is_open
 
 
 def test_a_use_after_it_opens_the_app_again(app: App, url: str) -> None:
@@ -92,15 +92,15 @@ def test_what_the_async_app_has_opened_is_closed_too(app: App, threads: Threads)
         await app.enqueue(plus_one(1))
 
     asyncio.run(use())
-    assert app._core.is_open
+    assert app._app_state.is_open
     app.sync.close()
-    assert not app._core.is_open and threads() == []
+    assert not app._app_state.is_open and threads() == []
 
 
 def test_an_error_of_the_block_passes(app: App) -> None:
     with pytest.raises(ZeroDivisionError), app.sync:
         1 / 0  # noqa: B018 # what is tested
-    assert not app._core.is_open
+    assert not app._app_state.is_open
 
 
 def test_a_store_that_does_not_open_leaves_no_thread(tmp_path: Path, threads: Threads) -> None:
@@ -118,7 +118,7 @@ def test_a_close_that_fails_ends_the_thread_all_the_same(
 
     app.sync.count()
     with monkeypatch.context() as patch:
-        patch.setattr(app._core.store, "close", fails)
+        patch.setattr(app._app_state.store, "close", fails)
         with pytest.raises(StoreUnavailable):
             app.sync.close()
     assert not [each for each in threads() if each.name == "ropewalk-sync"]

@@ -114,4 +114,4 @@ def _nobody_listens(app: App) -> None:
     """What was cancelled in the loop of the blocking face has ended once it answers twice."""
     for _ in range(3):
         app.sync.count()
-    assert not app._core.events.heard_at_all
+    assert not app._app_state.events.has_listeners

@@ -106,7 +106,7 @@ async def test_the_end_of_a_limited_job_is_told(make_app: MakeApp) -> None:
     await app.set_limit(key="provider", concurrency=1)
     hints: list[Hint] = []
     async with app.running():
-        forget = app._core.store.notifier.subscribe(hints.append)
+        forget = app._app_state.store.notifier.subscribe(hints.append)
         await app.enqueue(one_by_one(1), id="plain", queue="plain").result(timeout=10)
         await app.enqueue(call("x"), id="limited", queue="limited").result(timeout=10)
         await _until(lambda: {"plain", "limited"} <= {each for hint in hints for each in hint.finished})
@@ -132,7 +132,7 @@ async def test_where_a_key_comes_from(make_app: MakeApp) -> None:
     app = make_app(call, serve, fail)
 
     async def key_of(job_id: str) -> str | None:
-        return (await app._core.store.get("default", [job_id])).jobs[job_id].limit_key
+        return (await app._app_state.store.get("default", [job_id])).jobs[job_id].limit_key
 
     assert await key_of((await app.enqueue(call("x"))).id) == "provider"
     assert await key_of((await app.enqueue(call("x"), limit="other")).id) == "other"

@@ -25,7 +25,7 @@ async def charge(ctx: Context) -> bool:
 
 def losing(app: App, verb: str, *errors: RopewalkError) -> None:
     """The next calls fail with these: what may have happened has."""
-    store: Any = app._core.store
+    store: Any = app._app_state.store
     real, left = getattr(store, verb), list(errors)
 
     async def faulty(*args: Any, **kwargs: Any) -> Any:

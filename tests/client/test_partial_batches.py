@@ -92,7 +92,7 @@ async def test_a_store_that_goes_away_is_told_of_the_jobs_it_did_not_take(
 
 
 def _away_after(app: App, calls_before: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    store: Any = app._core.store
+    store: Any = app._app_state.store
     real, calls = store.submit, list[None]()
 
     async def submit(*args: Any, **kwargs: Any) -> Any:

@@ -168,7 +168,7 @@ async def test_an_edit_mends_what_is_broken(clock: Clock, monkeypatch: pytest.Mo
     async with clock.app as app:
         await app.create_schedule("s", next=tides, job=report())
         await clock.pass_by(hours=6)
-        monkeypatch.setattr(app._core.functions, "following", {})
+        monkeypatch.setattr(app._app_state.functions, "following", {})
         edited = await app.edit_schedule("s", every=60)
         assert (edited.when, await app.count()) == ("every 1 min", 0)
         [(phase, told)] = clock.told
@@ -207,7 +207,7 @@ async def test_trigger(clock: Clock) -> None:
         await clock.pass_by(hours=12)
         with pytest.raises(Conflict, match="the function 'write' of schedule 'w' returned no job"):
             await app.trigger_schedule("w")
-        app._core.functions._functions.clear()
+        app._app_state.functions._functions.clear()
         with pytest.raises(InvalidInput, match="made by the function 'write', which this app does not have"):
             await app.trigger_schedule("w")
 
@@ -256,7 +256,7 @@ async def test_whoever_is_second_looks_again(clock: Clock, monkeypatch: pytest.M
         async def nobody_wins(changes: list[ScheduleChange]) -> list[None]:
             return [None for _ in changes]
 
-        monkeypatch.setattr(app._core.store, "change_schedules", nobody_wins)
+        monkeypatch.setattr(app._app_state.store, "change_schedules", nobody_wins)
         monkeypatch.setattr(editor, "TRIES_MAX", 3)
         with pytest.raises(Conflict, match="schedule '1' was changed by others again and again: try again"):
             await app.pause_schedule("1")
@@ -268,7 +268,7 @@ async def test_code_declares_until_somebody_edits(make_app: MakeApp, url: str) -
     app = make_app(report, runtime=runtime)
 
     async def start(**options: Any) -> ScheduleInfo:
-        app._core.declared[:] = [schedule("s", job=report(), **options)]
+        app._app_state.declared[:] = [schedule("s", job=report(), **options)]
         async with app, app.worker(grace=0):
             return await app.get_schedule("s", upcoming=0)
 
@@ -323,7 +323,7 @@ async def test_what_a_function_answers_is_checked(clock: Clock) -> None:
 
     async with clock.app as app:
         for function in (naive, backwards, no_job):
-            app._core.functions.add(function)
+            app._app_state.functions.add(function)
         with pytest.raises(InvalidInput, match=r"what next=naive answered=.* has no time zone"):
             await app.create_schedule("s", next=naive, job=report())
         with pytest.raises(InvalidInput, match=r"next='backwards' returned .* it must return a later time"):

@@ -107,7 +107,7 @@ async def test_a_worker_folds_what_was_counted(make_app: MakeApp, monkeypatch: p
     app = make_app(add, retention=Retention.of(statistics=timedelta(days=3)))
     for number in range(5):
         await app.enqueue(add(number, b=1))
-    store, fold = app._core.store, STATISTICS.of(app._core.store).fold_counters
+    store, fold = app._app_state.store, STATISTICS.of(app._app_state.store).fold_counters
     nothing_left, kept = asyncio.Event(), set[Span | None]()
 
     async def watched(keep_us: Span | None, limit: int) -> int:

@@ -111,4 +111,4 @@ async def _is_gone(handle: Handle[Any, Any], message: str) -> None:
 
 
 async def _prune(app: App, retention: Retention) -> None:
-    await app._core.store.prune(retention, 99)
+    await app._app_state.store.prune(retention, 99)

@@ -119,7 +119,7 @@ async def test_a_worker_does_the_same() -> None:
     async with app.running():
         handle = await app.enqueue(unlucky())
         await app.wait(handle.id, timeout=10)
-        trail = await app._core.store.history("default", handle.id)
+        trail = await app._app_state.store.history("default", handle.id)
     assert trail is not None
     policy = RetryPolicy(max_attempts=4, backoff=Backoff.linear(0.01, jitter=0), retry_on=(OSError,))
     errors = [OOPS, Retry(after=0.005), OOPS, OOPS]

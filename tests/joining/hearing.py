@@ -38,7 +38,7 @@ class Heard:
 
 async def looked_once(app: App) -> None:
     """Until a listener of an SQLite store has read the file's marks: it notices what is committed from then on."""
-    notifier = app._core.store.notifier
+    notifier = app._app_state.store.notifier
     if not isinstance(notifier, FileNotifier) or notifier._listening is None:
         return
     looked = asyncio.Event()
@@ -57,7 +57,7 @@ async def looked_once(app: App) -> None:
 @contextmanager
 def listening(app: App) -> Iterator[Heard]:
     heard = Heard()
-    unsubscribe = app._core.store.notifier.subscribe(heard.hear)
+    unsubscribe = app._app_state.store.notifier.subscribe(heard.hear)
     try:
         yield heard
     finally:

@@ -126,7 +126,7 @@ async def test_calls_at_once_on_one_connection_take_turns(app: App, driver: Driv
 async def test_a_session_inside_somebody_elses_transaction(app: App, place: Place) -> None:
     """As test suites do: the session's commit is not the last word."""
     told: list[str] = []
-    app._core.events.hook_type("greet", lambda event: told.append(event.job_id))
+    app._app_state.events.hook_type("greet", lambda event: told.append(event.job_id))
     engine = create_engine(place.dsn.replace("postgresql", "postgresql+psycopg"))
     with listening(app) as heard, engine.connect() as outer:
         for ending, queue in ((outer.rollback, "undone"), (outer.commit, "kept")):
@@ -144,7 +144,7 @@ async def test_a_session_inside_somebody_elses_transaction(app: App, place: Plac
 @on(AlchemySession, AlchemySqliteSession)
 async def test_a_session_used_again_and_again(app: App, driver: Driver) -> None:
     told: list[str] = []
-    app._core.events.hook_type("greet", lambda event: told.append(event.job_id))
+    app._app_state.events.hook_type("greet", lambda event: told.append(event.job_id))
     first = await driver.enqueue(app, greet("first"))
     driver.connection.close()  # without a word
     await asyncio.sleep(0)
@@ -178,7 +178,7 @@ async def test_hooks_hear_of_commits_in_other_threads(app: App, driver: Driver) 
         told.append((event.kind, event.job_id))
         heard.set()
 
-    app._core.events.hook_type("greet", hook)
+    app._app_state.events.hook_type("greet", hook)
     ids: list[str] = []
 
     def in_a_thread() -> None:
@@ -198,7 +198,7 @@ async def test_hooks_hear_of_commits_in_other_threads(app: App, driver: Driver) 
 async def test_without_notifications_nothing_is_said(place: Place) -> None:
     async with App(f"{place.url}&notify=off", jobs=JOBS, allow_weaker_durability=True) as app:
         with psycopg.connect(place.dsn, autocommit=True) as ear, psycopg.connect(place.dsn) as db:
-            channel = app._core.store.notifier.__dict__["_channel"]
+            channel = app._app_state.store.notifier.__dict__["_channel"]
             ear.execute(f"LISTEN {channel}".encode())
             handle = await app.enqueue(greet("ada"), connection=db)
             db.execute("SELECT pg_notify(%s, 'the end')", (channel,))
@@ -210,7 +210,7 @@ async def test_without_notifications_nothing_is_said(place: Place) -> None:
 @on(Psycopg)
 async def test_one_transaction_says_it_once(app: App, place: Place) -> None:
     with psycopg.connect(place.dsn, autocommit=True) as ear, psycopg.connect(place.dsn) as db:
-        channel = app._core.store.notifier.__dict__["_channel"]
+        channel = app._app_state.store.notifier.__dict__["_channel"]
         ear.execute(f"LISTEN {channel}".encode())
         for number in range(5):
             await app.enqueue(greet(f"{number}"), connection=db)

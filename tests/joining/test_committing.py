@@ -72,7 +72,7 @@ async def test_a_savepoint_takes_only_its_own_back(app: App, driver: Driver) -> 
 
 async def test_hooks_and_workers_hear_of_commits_only(app: App, driver: Driver) -> None:
     told: list[str] = []
-    app._core.events.hook_type("greet", lambda event: told.append(event.job_id))
+    app._app_state.events.hook_type("greet", lambda event: told.append(event.job_id))
     with listening(app) as heard:
         await looked_once(app)
         await driver.enqueue(app, greet("undone"), queue="undone")

@@ -28,7 +28,7 @@ async def running(app: App, **options: Any) -> Any:
     """One job, leased to a worker."""
     await app.enqueue(greet("ada"), **options)
     request = ClaimRequest(owner="w", types={"greet": LEASE}, slots=1, limit=1, first_ticket=1, started_upto=1)
-    [job] = (await app._core.store.claim(request)).jobs
+    [job] = (await app._app_state.store.claim(request)).jobs
     return job
 
 
@@ -54,7 +54,7 @@ async def test_a_job_that_an_open_transaction_refers_to_is_renewed_and_writes(
     app: App, driver: Driver, how: str
 ) -> None:
     """Whoever depends on it, or is found to be a repetition of it, must not cost it its attempt."""
-    store = app._core.store
+    store = app._app_state.store
     job = await running(app, idempotency_key="k")
     await refer(app, driver, job.id, how)
     for percent in (1.0, 2.0):
@@ -72,7 +72,7 @@ async def test_a_job_that_an_open_transaction_refers_to_is_renewed_and_writes(
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 async def test_a_parent_that_completes_meanwhile_releases_its_dependants(app: App, driver: Driver, ending: str) -> None:
     """safe-9: its completion waits until the transaction is over, and sees what came of it."""
-    store = app._core.store
+    store = app._app_state.store
     job = await running(app)
     waiting = await refer(app, driver, job.id, "job")
     settled = asyncio.ensure_future(
@@ -92,7 +92,7 @@ async def test_a_parent_that_completes_meanwhile_releases_its_dependants(app: Ap
 @on(Psycopg)
 async def test_a_job_that_ends_and_is_referred_to_in_the_same_moment(app: App, driver: Driver) -> None:
     """safe-9: whoever is first, the dependant is released."""
-    store = app._core.store
+    store = app._app_state.store
     for _ in range(20):
         job = await running(app)
         ending = Settlement(seq=job.seq, fence=job.fence, move=Move.COMPLETE, result=b"1", alone=True)

@@ -32,7 +32,7 @@ async def test_an_attempt_hangs_under_the_enqueue_in_a_transaction(app: App, dri
     spans = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(spans))
-    app._core.tracing = OpenTelemetry(provider)
+    app._app_state.tracing = OpenTelemetry(provider)
     await driver.enqueue_many(app, [greet("ada"), greet("bob")])
     await driver.commit()
     async with app.worker() as worker:

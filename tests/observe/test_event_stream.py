@@ -37,7 +37,7 @@ async def listening(hub: EventHub) -> AsyncGenerator[Event]:
     """From now on: a generator begins only when it is asked for something."""
     events = hub.stream()
     first = asyncio.ensure_future(anext(events))
-    while not hub.heard_at_all:
+    while not hub.has_listeners:
         await asyncio.sleep(0)
     hub.emit(numbered(-1))
     assert (await first).job_id == "-1"
@@ -64,7 +64,7 @@ async def test_what_a_worker_does_is_heard_in_order() -> None:
 
     async with app.running(), asyncio.timeout(10):
         listener = asyncio.ensure_future(listen())
-        while not app._core.events.heard_at_all:
+        while not app._app_state.events.has_listeners:
             await asyncio.sleep(0)
         await app.enqueue(fine())
         await all_of_it.wait()
@@ -89,4 +89,4 @@ async def test_it_is_told_in_other_threads_too() -> None:
         assert await told_of(events, len(numbers)) == [str(number) for number in numbers]
         thread.join()
     await events.aclose()
-    assert not hub.heard_at_all
+    assert not hub.has_listeners

@@ -32,10 +32,10 @@ def hub_of(on_event: EventHook | None, reported: list[str] | None = None) -> Eve
 def everything(hub: EventHub) -> None:
     """Of two types, each way there is: at once, and after a commit."""
     for job in (ONE, TWO):
-        hub.tell(job, "started")
-    hub.moved([Change(job, move, None) for job in (ONE, TWO) for move in (Move.COMPLETE, Move.RETRY)], NOW)
+        hub.emit_about(job, "started")
+    hub.emit_changes([Change(job, move, None) for job in (ONE, TWO) for move in (Move.COMPLETE, Move.RETRY)], NOW)
     for job in (ONE, TWO):
-        hub.tell(job, "lease_lost", message="gone")
+        hub.emit_about(job, "lease_lost", message="gone")
 
 
 def kinds(heard: list[Event], job_type: str) -> list[str]:
@@ -138,7 +138,7 @@ def test_a_dead_letter_says_first_how_its_last_attempt_ended(
     category: Category, told: list[tuple[str, bool | None]]
 ) -> None:
     heard: list[Event] = []
-    hub_of(heard.append).moved([Change(ONE, Move.BURY, ErrorInfo(category=category, message="last words"))], NOW)
+    hub_of(heard.append).emit_changes([Change(ONE, Move.BURY, ErrorInfo(category=category, message="last words"))], NOW)
     assert [(event.kind, event.will_retry) for event in heard] == told
     assert [event.error.message for event in heard if event.error is not None] == ["last words"] * 2
 

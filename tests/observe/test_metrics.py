@@ -137,11 +137,11 @@ async def test_what_waits_in_the_store_is_a_gauge(make_app: MakeApp) -> None:
         await app.enqueue(fine(), delay=60)
         await app.enqueue(broken())
         assert (await read(app))["ropewalk_queue_ready_jobs"] == {("mail",): 2, ("default",): 1}
-        known = app._core.registry
-        app._core.registry = Registry(fine)
+        known = app._app_state.registry
+        app._app_state.registry = Registry(fine)
         app.metrics._next_look = float("-inf")
         seen = await read(app)
-        app._core.registry = known
+        app._app_state.registry = known
     assert seen["ropewalk_unregistered_ready_jobs"] == {("broken",): 1}
     assert 0 <= seen["ropewalk_queue_oldest_ready_seconds"][("mail",)] < 60
 
@@ -165,7 +165,7 @@ async def test_a_store_that_is_away_does_not_hide_what_was_counted(monkeypatch: 
     async def away() -> None:
         raise StoreUnavailable("away")
 
-    monkeypatch.setattr(app._core.store, "backlog", away)
+    monkeypatch.setattr(app._app_state.store, "backlog", away)
     seen = await read(app)
     assert seen["ropewalk_jobs_completed_total"] == {("fine",): 1}
     assert "ropewalk_queue_ready_jobs" not in seen
@@ -182,13 +182,13 @@ async def test_swallowed_errors_and_restarts_are_counted(make_app: MakeApp, monk
 
     app = make_app(fine, on_event=hook, on_error=lambda _, phase: told.set() if phase == "claimer" else None)
     async with app:
-        claim = app._core.store.claim
+        claim = app._app_state.store.claim
 
         async def fail_once(*args: Any) -> object:
-            monkeypatch.setattr(app._core.store, "claim", claim)
+            monkeypatch.setattr(app._app_state.store, "claim", claim)
             raise StoreUnavailable("away")
 
-        monkeypatch.setattr(app._core.store, "claim", fail_once)
+        monkeypatch.setattr(app._app_state.store, "claim", fail_once)
         async with app.worker():
             await asyncio.wait_for(told.wait(), 10)
             assert await app.enqueue(fine(1)).result(timeout=10) == 1
@@ -214,7 +214,7 @@ async def test_what_a_dead_worker_held_is_counted() -> None:
     """O6: attempts that were lost, by type; and how many jobs each claim brought."""
     app = rehearsal(fine)
     await app.enqueue_many([fine(1), fine(2)])
-    await app._core.store.claim(
+    await app._app_state.store.claim(
         ClaimRequest(
             owner="dead",
             types={"fine": 10 * SECOND},
@@ -235,7 +235,7 @@ async def test_what_a_dead_worker_held_is_counted() -> None:
 async def test_renewals_and_late_writes(make_app: MakeApp) -> None:
     """O6: leases renewed, and writes that came too late."""
     app = make_app(fine)
-    meter = app._core.events.meter
+    meter = app._app_state.events.meter
     assert meter is not None
     meter.renewed(3)
     meter.refused()

@@ -192,8 +192,8 @@ async def test_who_comes_second_to_a_fire_leaves_no_span(make_app: MakeApp) -> N
     async with app, app.worker(scheduler=False) as worker:
         await app.create_schedule("s", every=10, job=leaf(1))
         await runtime.advance(seconds=10)
-        schedulers = [Scheduler(worker._started.worker_context, app._core.fires) for _ in range(2)]
-        found = await SCHEDULES.of(app._core.store).due_schedules(after=None, limit=10)
+        schedulers = [Scheduler(worker._started.worker_context, app._app_state.fires) for _ in range(2)]
+        found = await SCHEDULES.of(app._app_state.store).due_schedules(after=None, limit=10)
         assert [await each._fire(found) for each in schedulers] == [True, True]
         await worker.idle()
     [fired], [ran] = traces.spans(SpanKind.PRODUCER), traces.spans(SpanKind.CONSUMER)
@@ -206,7 +206,7 @@ async def test_a_trace_nobody_records_stays_unrecorded(make_app: MakeApp) -> Non
     app = make_app(leaf, tracing=traces.tracing)
     async with app.running():
         seen = await app.enqueue(leaf(1), id="one").result(timeout=10)
-        stored = (await app._core.store.get("default", ["one"])).jobs["one"].trace
+        stored = (await app._app_state.store.get("default", ["one"])).jobs["one"].trace
     assert traces.spans() == []
     assert stored is not None
     _, _, span_id, flags = stored.split("-")

@@ -209,7 +209,7 @@ async def test_an_input_that_does_not_fit_reaches_no_middleware() -> None:
     app = an_app(looks)
     async with app:
         handle = await app.enqueue(divide(1), delay=3600)
-        await app._core.store.update("default", handle.id, UpdateRequest(input=b'{"by":"x"}', run_now=True))
+        await app._app_state.store.update("default", handle.id, UpdateRequest(input=b'{"by":"x"}', run_now=True))
         async with app.worker():
             info = await app.wait(handle.id, timeout=30)
     assert info.error is not None and info.error.code == "bad_input"

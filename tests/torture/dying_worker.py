@@ -21,7 +21,7 @@ from tests.torture.history import Recorder
 async def main(url: str, directory: Path, concurrency: int, lease: float) -> None:
     jobs.recorder = Recorder(directory / HISTORY)
     async with App(url, jobs=jobs.ALL) as app:
-        store: Any = app._core.store
+        store: Any = app._app_state.store
         claim = store.claim
 
         async def claim_and_die(request: object) -> object:

@@ -14,7 +14,7 @@ class Faults:
     """Makes chosen verbs of a real store fail: before they do anything, or after they committed."""
 
     def __init__(self, app: App) -> None:
-        self._store: Any = app._core.store
+        self._store: Any = app._app_state.store
 
     def refuse(self, verb: str, times: int) -> asyncio.Event:
         """The next `times` calls change nothing and raise StoreUnavailable."""

@@ -188,7 +188,7 @@ async def test_a_bad_item_is_refused_alone(make_app: MakeApp) -> None:
     async with app:
         good = await app.enqueue(double(1))
         bad = await app.enqueue(double(2), delay=60)
-        await app._core.store.update("default", bad.id, UpdateRequest(input=b'"two"', run_now=True))
+        await app._app_state.store.update("default", bad.id, UpdateRequest(input=b'"two"', run_now=True))
         async with app.worker():
             assert await good.result(timeout=10) == 2
             with pytest.raises(JobFailed, match="does not fit"):
@@ -264,7 +264,7 @@ async def _called() -> None:
 
 async def _stopped(app: App, count: int) -> None:
     """Until so many of the running worker's attempts know that they have to stop."""
-    [worker] = app._core._workers
+    [worker] = app._app_state._workers
     assert worker._parts is not None
     async with asyncio.timeout(10):
         while sum(each.stopped is not None for each in worker._parts.executor.running) < count:

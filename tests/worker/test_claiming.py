@@ -25,7 +25,7 @@ async def nothing() -> None:
 async def test_a_busy_worker_claims_in_large_batches(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = make_app(nothing)
     await app.enqueue_many(nothing() for _ in range(JOBS))
-    store, given = app._core.store, list[int]()
+    store, given = app._app_state.store, list[int]()
     claim = store.claim
 
     async def counted(request: ClaimRequest) -> Claimed:
@@ -71,7 +71,7 @@ async def test_where_it_was_held_up_it_goes_on(make_app: MakeApp, monkeypatch: p
     """live-5: with the next claim that asks for jobs, and not before a slot is free; others only permit starts."""
     app = make_app(drop, letter)
     claims: list[tuple[ClaimRequest, Claimed]] = []
-    store, claim = app._core.store, app._core.store.claim
+    store, claim = app._app_state.store, app._app_state.store.claim
 
     async def noted(request: ClaimRequest) -> Claimed:
         claimed = await claim(request)

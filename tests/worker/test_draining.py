@@ -107,7 +107,7 @@ async def test_an_idle_worker_that_runs_until_told_ends(make_app: MakeApp) -> No
     async with app:
         run = asyncio.create_task(
             app.worker().run(
-                on_started=lambda worker: serving.set_result(worker.id), on_told_to_drain=lambda: heard.append("drain")
+                on_started=lambda worker: serving.set_result(worker.id), on_drain=lambda: heard.append("drain")
             )
         )
         worker_id = await asyncio.wait_for(serving, 5)

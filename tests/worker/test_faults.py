@@ -80,7 +80,7 @@ async def test_everything_works_with_every_hint_lost(make_app: MakeApp) -> None:
     """Rule 5: hints only shorten latency."""
     app = make_app(count)
     async with app:
-        app._core.store.notifier.publish = lambda hint: None  # type: ignore[method-assign]
+        app._app_state.store.notifier.publish = lambda hint: None  # type: ignore[method-assign]
         async with app.worker(poll=0.05):
             handle = await app.enqueue(count(number=1))
             assert await handle.result(timeout=5) == 1

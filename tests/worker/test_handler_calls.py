@@ -134,7 +134,7 @@ async def test_a_handler_in_a_thread_is_told_at_once_that_its_lease_is_lost(make
         async with app.worker(lease=1) as worker:
             await app.enqueue(wait_in_a_thread())
             await asyncio.to_thread(began.wait)
-            [held] = worker._started.worker_context.held.values()
+            [held] = worker._started.worker_context.attempts.values()
             held.stop(Cancellation(LossReason.TAKEN_BY_ANOTHER_WORKER, None))
             async with asyncio.timeout(10):
                 while not seen:

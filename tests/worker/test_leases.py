@@ -63,7 +63,7 @@ async def test_a_lost_lease_stops_the_handler_and_nothing_it_says_counts(make_ap
 
 async def _steal(app: App, job_id: str) -> None:
     """Take the job away as a second worker would after the lease ran out, and complete it."""
-    store = app._core.store
+    store = app._app_state.store
     held = (await store.get("default", [job_id])).jobs[job_id]
     assert held.owner is not None
     # A renewal for no time at all: the lease is over by the clock of any store.

@@ -132,7 +132,7 @@ async def test_a_lifespan_cannot_hide_that_the_start_failed(make_app: MakeApp, m
         raise OSError("the store is away")
 
     async with app:
-        monkeypatch.setattr(app._core.store, "register", fails)
+        monkeypatch.setattr(app._app_state.store, "register", fails)
         with pytest.raises(OSError, match="the store is away"):
             async with app.worker():
                 raise AssertionError("it does not start")
@@ -176,7 +176,7 @@ def test_a_signal_in_a_lifespan_still_stops_the_program() -> None:
 
 @pytest.mark.parametrize("kind", STRAY)
 async def test_functions_that_hear_of_a_worker_that_runs(make_app: MakeApp, kind: type[BaseException]) -> None:
-    """`on_started` keeps it from running; `on_told_to_drain` is reported, and the worker drains all the same."""
+    """`on_started` keeps it from running; `on_drain` is reported, and the worker drains all the same."""
     reported: list[tuple[str, BaseException]] = []
 
     def exits(*_: Any) -> None:
@@ -187,10 +187,10 @@ async def test_functions_that_hear_of_a_worker_that_runs(make_app: MakeApp, kind
         with pytest.raises(UnexpectedExit):
             await app.worker(poll=0.05).run(on_started=exits)
         assert await app.workers() == []
-        running = asyncio.create_task(app.worker(poll=0.05).run(on_told_to_drain=exits))
+        running = asyncio.create_task(app.worker(poll=0.05).run(on_drain=exits))
         assert await app.enqueue(healthy(7)).result(timeout=8) == 7
         [card] = await app.workers()
         await app.drain_worker(card.id)
         assert await running is True
     [(phase, error)] = reported
-    assert phase == "on_told_to_drain" and isinstance(error.__cause__, kind)
+    assert phase == "on_drain" and isinstance(error.__cause__, kind)

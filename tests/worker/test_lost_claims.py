@@ -102,7 +102,7 @@ async def test_a_claim_that_is_lost_when_the_worker_stops(make_app: MakeApp) -> 
 
 def _held_up_claim(app: App) -> tuple[asyncio.Event, asyncio.Event]:
     """The first claim that leases anything is answered late: when the second event says so."""
-    store, claim = app._core.store, app._core.store.claim
+    store, claim = app._app_state.store, app._app_state.store.claim
     claiming, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(request: ClaimRequest) -> Claimed:

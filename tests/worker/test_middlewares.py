@@ -235,7 +235,7 @@ async def misses(ctx: Context) -> None:
     ctx.resource(asyncio.Event)
 
 
-# ── the onion ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the chain ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_the_first_is_outermost_and_those_of_the_type_are_inside(make_app: MakeApp) -> None:

@@ -77,7 +77,7 @@ async def test_the_store_knows_who_waits_even_before_anything_was_queued_under_t
         handle = await app.enqueue(late_tree())
         waiting = asyncio.create_task(handle.group(timeout=10))
         async with asyncio.timeout(10):
-            while not app._core.awaited.store_knows("default", handle.id):
+            while not app._app_state.awaited.store_knows("default", handle.id):
                 await asyncio.sleep(0.01)
         gates[0].set()
         assert await waiting == 7
@@ -134,7 +134,7 @@ async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(new_
             handle = await web.enqueue(late_tree())
             waiting = asyncio.create_task(handle.group(timeout=10))
             async with asyncio.timeout(10):
-                while not web._core.awaited.store_knows("default", handle.id):
+                while not web._app_state.awaited.store_knows("default", handle.id):
                     await asyncio.sleep(0.01)
             gates[0].set()
             assert await waiting == 7
@@ -153,7 +153,7 @@ async def test_the_value_is_decoded_as_far_as_it_can_be(
 ) -> None:
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     async with new_app(worker_knows, on_orphan_group=told.put) as one, new_app(part, parts) as other:
-        await WORKFLOWS.of(one._core.store).take_orphans(1, 0)
+        await WORKFLOWS.of(one._app_state.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))
             async with asyncio.timeout(10):
@@ -170,7 +170,7 @@ async def test_the_value_is_decoded_as_far_as_it_can_be(
 async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(new_app: MakeApp) -> None:
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     async with new_app(part, parts, on_orphan_group=told.put) as app, new_app(part, parts) as other:
-        await WORKFLOWS.of(app._core.store).take_orphans(1, 0)
+        await WORKFLOWS.of(app._app_state.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))
             async with asyncio.timeout(10):
@@ -186,7 +186,7 @@ async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(new_app
 async def _taken(app: App) -> None:
     """The worker has asked for orphan groups once."""
     async with asyncio.timeout(10):
-        while not await WORKFLOWS.of(app._core.store).orphans_are_taken():
+        while not await WORKFLOWS.of(app._app_state.store).orphans_are_taken():
             await asyncio.sleep(0.01)
 
 
@@ -223,9 +223,9 @@ async def test_without_a_hook_nothing_is_recorded(make_app: MakeApp) -> None:
 
 
 async def _nothing_left(app: App) -> bool:
-    return await WORKFLOWS.of(app._core.store).take_orphans(10, 0) == []
+    return await WORKFLOWS.of(app._app_state.store).take_orphans(10, 0) == []
 
 
 async def _left(app: App) -> list[str]:
     async with app:
-        return [each.group_id for each in await WORKFLOWS.of(app._core.store).take_orphans(10, 0)]
+        return [each.group_id for each in await WORKFLOWS.of(app._app_state.store).take_orphans(10, 0)]

@@ -46,7 +46,7 @@ class Outage:
     """While it lasts, no call of a worker is answered: of all of them, or of one."""
 
     def __init__(self, app: App) -> None:
-        self._store: Any = app._core.store
+        self._store: Any = app._app_state.store
         self.away = False
         self.cut_off: str | None = None
         """the worker that alone is cut off"""
@@ -174,7 +174,7 @@ async def test_a_worker_that_starts_when_everybody_else_is_dead_takes_their_jobs
         first_ticket=1,
         started_upto=1,
     )
-    assert len((await app._core.store.claim(request)).jobs) == 1
+    assert len((await app._app_state.store.claim(request)).jobs) == 1
     await runtime.advance(LEASE_SECONDS)
     async with worker_of(app):
         await runtime.advance(5)
@@ -185,7 +185,7 @@ async def test_renewals_that_are_refused_for_another_reason_end_the_handler_when
     async with worker_of(app):
         await app.enqueue(work(seconds=60))
         await runtime.advance(1)
-        store: Any = app._core.store
+        store: Any = app._app_state.store
 
         async def broken(*_: Any) -> Any:
             raise RuntimeError("a defect")
@@ -210,5 +210,5 @@ async def test_the_wait_for_a_store_is_told_once(app: App, caplog: pytest.LogCap
 
 
 async def test_an_error_without_a_message_is_named(app: App, caplog: pytest.LogCaptureFixture) -> None:
-    app._core.events.loop_failed(TimeoutError(), "heartbeat")
+    app._app_state.events.loop_failed(TimeoutError(), "heartbeat")
     assert caplog.messages == ["error in heartbeat: TimeoutError"]

@@ -247,7 +247,7 @@ async def test_a_clock_that_jumps_is_doubted(make_app: MakeApp) -> None:
 def _scheduler(
     app: App, config: SchedulerConfig | None = None, functions: ScheduleFunctions | None = None
 ) -> Scheduler:
-    core = app._core
+    core = app._app_state
     others = Fires(core.store, core.runtime, core.events, functions or core.functions, core._job_of_schedule)
     return Scheduler(app.worker()._make_worker_context(), others, config)
 

@@ -66,4 +66,4 @@ async def test_those_that_another_crash_would_end_run_one_by_one(make_app: MakeA
 async def _die_with(app: App, job_type: str) -> None:
     """A worker starts all of them, and its leases are over at once."""
     request = claim_request(owner="dead", limit=JOBS, lease_us={job_type: 1})
-    assert len((await app._core.store.claim(request)).jobs) == JOBS
+    assert len((await app._app_state.store.claim(request)).jobs) == JOBS

@@ -52,23 +52,23 @@ T = TypeVar("T")
 class Session:
     """The parts that live on one event loop."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
-        self.enqueuer = Enqueuer(core.store, core.runtime, core.events)
-        self.jobs = self._waiter(JobCompletion(core.store))
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
+        self.enqueuer = Enqueuer(app_state.store, app_state.runtime, app_state.events)
+        self.jobs = self._waiter(JobCompletion(app_state.store))
 
     @cached_property
     def groups(self) -> Waiter[ClosedGroupRecord]:
         """Raises Unsupported on a store without workflows."""
-        return self._waiter(GroupCompletion(self._core.store, self._core.awaited))
+        return self._waiter(GroupCompletion(self._app_state.store, self._app_state.awaited))
 
     @cached_property
     def chains(self) -> Waiter[JobRecord]:
         """Raises Unsupported on a store without workflows."""
-        return self._waiter(ChainCompletion(self._core.store))
+        return self._waiter(ChainCompletion(self._app_state.store))
 
     def _waiter(self, check: CompletionCheck[T]) -> Waiter[T]:
-        return Waiter(check, self._core.store.notifier, self._core.runtime, self._core.wait_bound)
+        return Waiter(check, self._app_state.store.notifier, self._app_state.runtime, self._app_state.wait_bound)
 
 
 class AppState:

@@ -98,7 +98,7 @@ class Client(
         """
         if type(job) is not Job or arguments is not None:
             job = job_to_enqueue(self, job, arguments)
-        self._core.unregistered.check_type(job.type.name)  # here, where a warning can name the line of the caller
+        self._app_state.unregistered.check_type(job.type.name)  # here, where a warning can name the line of the caller
         if connection is not None:
             # Cancelled with its caller, whose connection it uses.
             return Enqueuing(self._enqueue_within(job, connection, options), job, caller_of(1), shielded=False)
@@ -107,7 +107,7 @@ class Client(
     def named(self, job_type: str, arguments: Mapping[str, object]) -> Job[Any, Any]:
         """A job of a registered type."""
         checks.text(job_type, "job_type")
-        return self._core.named_job(job_type, arguments)
+        return self._app_state.named_job(job_type, arguments)
 
     async def enqueue_many(
         self,
@@ -126,10 +126,10 @@ class Client(
         given = _jobs(jobs)
         submissions = self._submissions(given, options, atomic=atomic)
         if connection is not None:
-            return self._handles(given, submissions, await submit_within(self._core, connection, submissions))
+            return self._handles(given, submissions, await submit_within(self._app_state, connection, submissions))
         if atomic:
-            return self._handles(given, submissions, await self._core.submit(submissions))
-        answers = await submit_in_part(self._core, submissions)
+            return self._handles(given, submissions, await self._app_state.submit(submissions))
+        answers = await submit_in_part(self._app_state, submissions)
         new = [each for submission in submissions for each in submission.jobs]
         results = [
             answer if isinstance(answer, RopewalkError) else self._handle(job, as_stored, answer)
@@ -152,7 +152,7 @@ class Client(
         """For the blocking face: in the thread that calls it, as the connection may be used in no other."""
         given = _jobs(jobs)
         submissions = self._submissions(given, options, atomic=atomic)
-        return self._handles(given, submissions, submit_within_here(self._core, connection, submissions, portal))
+        return self._handles(given, submissions, submit_within_here(self._app_state, connection, submissions, portal))
 
     async def _enqueue_within(
         self, job: Job[S, G], connection: UserConnection, options: EnqueueOptions
@@ -164,15 +164,15 @@ class Client(
         new = self._new(job, options)
         skip = None
         if new.gate is None and skips_queue(job, options):
-            skip = self._core.skip_slot(new)
+            skip = self._app_state.skip_slot(new)
         submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
-        [[accepted]] = await self._core.submit([submission])
+        [[accepted]] = await self._app_state.submit([submission])
         if accepted.leased is not None and skip is not None:
             skip[0].adopt(accepted.leased)
         return self._handle(job, new, accepted)
 
     def _submissions(self, jobs: Sequence[Job[Any, Any]], options: EnqueueOptions, *, atomic: bool) -> list[Submission]:
-        limit = self._core.bounds.batch_jobs_max
+        limit = self._app_state.bounds.batch_jobs_max
         if checks.flag(atomic, "atomic") and len(jobs) > limit:
             raise LimitExceeded(
                 f"{len(jobs):,} jobs exceed batch_jobs_max={limit:,} for one atomic batch: use atomic=False",
@@ -190,7 +190,7 @@ class Client(
 
     def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
         """Bound to the tenant the job was given, which an option may have made another than ours."""
-        client = self if new.tenant == self._tenant else Client(self._core, new.tenant)
+        client = self if new.tenant == self._tenant else Client(self._app_state, new.tenant)
         return Handle(
             client,
             accepted.id,
@@ -201,7 +201,7 @@ class Client(
         )
 
     def _new(self, job: Job[Any, Any], options: EnqueueOptions) -> NewJob:
-        new = self._core.new_job(job, options, self._tenant)
+        new = self._app_state.new_job(job, options, self._tenant)
         if new.tenant != self._tenant:
             self._refuse_beyond(f"a job with tenant={new.tenant!r}")
         return new

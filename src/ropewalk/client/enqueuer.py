@@ -83,6 +83,6 @@ class Enqueuer:
 
     def _queued(self, submission: Submission, accepted: list[Accepted]) -> set[str]:
         """Tell the hooks; the queues that got new work."""
-        self._events.accepted(submission.jobs, accepted)
+        self._events.publish_accepted(submission.jobs, accepted)
         answered = zip(submission.jobs, accepted, strict=True)
         return {new.queue for new, answer in answered if not answer.duplicate and answer.leased is None}

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ropewalk.client.app_state import AppState
 
 
-async def submit_in_part(core: AppState, submissions: Sequence[Submission]) -> list[Accepted | RopewalkError]:
+async def submit_in_part(app_state: AppState, submissions: Sequence[Submission]) -> list[Accepted | RopewalkError]:
     """An answer for each job, in order. Raises StoreUnavailable where the store was away before anything was queued."""
     answers: list[Accepted | RopewalkError] = []
     away: StoreUnavailable | None = None
     for submission in submissions:
         if away is None:
             try:
-                answers += await _submit(core, submission)
+                answers += await _submit(app_state, submission)
                 continue
             except StoreUnavailable as error:
                 if not any(isinstance(each, Accepted) for each in answers):
@@ -31,11 +31,11 @@ async def submit_in_part(core: AppState, submissions: Sequence[Submission]) -> l
     return answers
 
 
-async def _submit(core: AppState, submission: Submission) -> Sequence[Accepted | RopewalkError]:
+async def _submit(app_state: AppState, submission: Submission) -> Sequence[Accepted | RopewalkError]:
     """Whole if that is possible, which costs least; else every job for itself, parents before what waits for them."""
     jobs = submission.jobs
     try:
-        [accepted] = await core.submit([submission])
+        [accepted] = await app_state.submit([submission])
     except StoreUnavailable:
         raise
     except RopewalkError as refused:
@@ -47,7 +47,7 @@ async def _submit(core: AppState, submission: Submission) -> Sequence[Accepted |
         ordered = in_order(jobs)
     except InvalidInput as circle:
         return [circle] * len(jobs)
-    answers = await core.submit_each([Submission(jobs=[new]) for new in ordered])
+    answers = await app_state.submit_each([Submission(jobs=[new]) for new in ordered])
     by_job = {
         id(new): answer if isinstance(answer, RopewalkError) else answer[0]
         for new, answer in zip(ordered, answers, strict=True)

@@ -38,8 +38,8 @@ CLOSES_BENEATH_WORKER: Final = (
 class Portal:
     """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
         self._streams = WeakSet[SyncEvents]()
         self._begin()
 
@@ -69,7 +69,7 @@ class Portal:
 
     def call(self, work: Coroutine[Any, Any, T], *, waits: bool = False) -> T:
         try:
-            self._core.begin_use()
+            self._app_state.begin_use()
         except Warning:  # where the user turns warnings into errors
             work.close()
             raise
@@ -91,7 +91,7 @@ class Portal:
     def would_wait_for_itself(self) -> bool:
         """Whether the thread that asks runs this app's worker."""
         try:
-            return self._core.runs_worker_on(asyncio.get_running_loop())
+            return self._app_state.runs_worker_on(asyncio.get_running_loop())
         except RuntimeError:
             return False
 
@@ -104,7 +104,7 @@ class Portal:
     def open(self) -> None:
         """Open the store, and close it again where that fails."""
         try:
-            self.call(self._core.open())
+            self.call(self._app_state.open())
         except BaseException:
             self.close()
             raise
@@ -120,7 +120,7 @@ class Portal:
             raise RuntimeError(CLOSES_BENEATH_WORKER)
         self.stop_listening()
         with self._locked():
-            if self._loop is None and not self._core.is_open:
+            if self._loop is None and not self._app_state.is_open:
                 return
             loop = self._running_loop()
             for each in tuple(self._waits):
@@ -137,7 +137,7 @@ class Portal:
         try:
             if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
                 await asyncio.wait(tasks, timeout=TASKS_END_SECONDS)
-            await self._core.close()
+            await self._app_state.close()
         finally:
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
             for task in tasks:

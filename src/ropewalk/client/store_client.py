@@ -25,11 +25,11 @@ class StoreClient(Client):
 
     def tenant(self, name: str) -> Client:
         """A client for the jobs of another tenant, which can do nothing beyond that tenant."""
-        return Client(self._core, self._name(name, "tenant"))
+        return Client(self._app_state, self._name(name, "tenant"))
 
     def operator(self, tenant: str) -> StoreClient:
         """A client for whoever runs the store: it looks after this tenant's jobs, and has all that the app has."""
-        return StoreClient(self._core, self._name(tenant, "tenant"))
+        return StoreClient(self._app_state, self._name(tenant, "tenant"))
 
     async def workers(self) -> list[WorkerCard]:
         """The workers of the store, whichever tenants they serve."""
@@ -46,7 +46,7 @@ class StoreClient(Client):
                 f"no worker {worker_id!r}: it has stopped, or never existed "
                 "(see app.workers() or `ropewalk workers list`)"
             )
-        self._core.store.notifier.publish(Hint(control=True))
+        self._app_state.store.notifier.publish(Hint(control=True))
 
     async def set_limit(
         self,

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from ropewalk.client.app_state import AppState
 from ropewalk.errors import InvalidInput
-from ropewalk.observe.events import new_ones
+from ropewalk.observe.events import without_duplicates
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import USER_TRANSACTIONS
@@ -24,48 +24,48 @@ class LoopThread(Protocol):
     def call(self, work: Coroutine[Any, Any, T]) -> T: ...
 
 
-async def submit_within(core: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
+async def submit_within(app_state: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
-    join = await USER_TRANSACTIONS.of(core.store).join(connection, submissions)
-    with Sending(submissions, core.tracing, core.events) as traced:
-        after_commit = _publisher(core, traced, asyncio.get_running_loop())
+    join = await USER_TRANSACTIONS.of(app_state.store).join(connection, submissions)
+    with Sending(submissions, app_state.tracing, app_state.events) as traced:
+        after_commit = _publisher(app_state, traced, asyncio.get_running_loop())
         if isinstance(join, Awaited):
             return await join.submit(traced, after_commit)
         return join.submit(traced, after_commit)
 
 
 def submit_within_here(
-    core: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: LoopThread
+    app_state: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: LoopThread
 ) -> Answers:
     """The same in this very thread, for code without a loop. What is not the connection's happens on the portal's."""
-    join, loop = portal.call(_joined(core, connection, submissions))
+    join, loop = portal.call(_joined(app_state, connection, submissions))
     if isinstance(join, Awaited):
         raise InvalidInput(
             f"connection={type(connection).__name__} belongs to an event loop, where app.sync would block it: "
             "await app.enqueue(...) there",
             field="connection",
         )
-    with Sending(submissions, core.tracing, core.events) as traced:
-        return join.submit(traced, _publisher(core, traced, loop))
+    with Sending(submissions, app_state.tracing, app_state.events) as traced:
+        return join.submit(traced, _publisher(app_state, traced, loop))
 
 
 async def _joined(
-    core: AppState, connection: UserConnection, submissions: Sequence[Submission]
+    app_state: AppState, connection: UserConnection, submissions: Sequence[Submission]
 ) -> tuple[Join, asyncio.AbstractEventLoop]:
-    return await USER_TRANSACTIONS.of(core.store).join(connection, submissions), asyncio.get_running_loop()
+    return await USER_TRANSACTIONS.of(app_state.store).join(connection, submissions), asyncio.get_running_loop()
 
 
-def _publisher(core: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
+def _publisher(app_state: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
     """A commit is told in any thread. Hooks are called on the loop; where that is closed, nobody listens any more."""
 
     def committed(answers: Answers) -> None:
         pairs = zip(submissions, answers, strict=True)
-        fresh = [each for asked, given in pairs for each in new_ones(asked.jobs, given)]
+        fresh = [each for submission, accepted in pairs for each in without_duplicates(submission.jobs, accepted)]
         if not fresh:
             return
-        core.store.notifier.publish(Hint(ready=tuple({new.queue for new, _ in fresh})))
-        core.events.count_queued(fresh)
-        if core.events.heard_at_all and not loop.is_closed():
-            loop.call_soon_threadsafe(core.events.tell_queued, fresh)
+        app_state.store.notifier.publish(Hint(ready=tuple({new.queue for new, _ in fresh})))
+        app_state.events.count_queued(fresh)
+        if app_state.events.has_listeners and not loop.is_closed():
+            loop.call_soon_threadsafe(app_state.events.emit_queued, fresh)
 
     return committed

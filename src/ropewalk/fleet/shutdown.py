@@ -58,9 +58,7 @@ class DrainWatch:
         watching = self._runtime.thread(self._watch, name="ropewalk-drain-watch")
         asyncio.get_running_loop().call_soon(self._listen)
         try:
-            clean = await worker.run(
-                on_started=on_started, on_told_to_drain=self._hear_the_store, hurried_by=hurried_by
-            )
+            clean = await worker.run(on_started=on_started, on_drain=self._hear_the_store, hurried_by=hurried_by)
         finally:
             watching.cancel()
         if not clean:

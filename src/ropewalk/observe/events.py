@@ -82,8 +82,8 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
         return to_datetime(self.at_us)
 
     def __repr__(self) -> str:
-        told = ["at" if name == "at_us" else name for name in self.__struct_fields__]
-        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+        names = ["at" if name == "at_us" else name for name in self.__struct_fields__]
+        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 Queued: TypeAlias = tuple[NewJob, str]
@@ -129,30 +129,30 @@ class EventHub:
         self._on_error = on_error
         self._secret_keys = secret_keys
         """Names that the app hides in what it logs, beside those that are always hidden."""
-        self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
+        self._listeners: tuple[EventHook, ...] = () if on_event is None else (on_event,)
         """those who hear of every type"""
-        self._failure_ears: tuple[EventHook, ...] = ()
+        self._failure_listeners: tuple[EventHook, ...] = ()
         """Those who hear only of what did not go well, and cost nothing where everything does."""
         self._type_hooks: dict[str, EventHook] = {}
         self._now = runtime.now
-        self._hear: EventHook = self.emit
+        self._deliver: EventHook = self.emit
         self._outage = OutageLog()
-        self._gather()
+        self._choose_delivery()
 
     def hook_type(self, name: str, hook: EventHook) -> None:
         self._type_hooks[name] = hook
-        self._gather()
+        self._choose_delivery()
 
-    def heard(self, job_type: str) -> bool:
+    def has_listener(self, job_type: str) -> bool:
         """Whether anybody would hear an event of this type: ask before building one."""
-        return bool(self._ears) or job_type in self._type_hooks
+        return bool(self._listeners) or job_type in self._type_hooks
 
     # Every job comes by the next two, so they do by themselves what event_of and emit do: each call further in took a
     # tenth of the time in which a hook is told.
 
-    def tell(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
+    def emit_about(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
         """What happens to a job just now."""
-        if not self._ears and job.type not in self._type_hooks:
+        if not self._listeners and job.type not in self._type_hooks:
             return
         event = Event(
             kind=kind,
@@ -167,20 +167,20 @@ class EventHub:
             worker=job.owner,
         )
         try:
-            answer = self._hear(event)
+            answer = self._deliver(event)
             if answer is not None:
-                self._answered(answer)
+                self._finish_hook(answer)
         except BaseException as error:
             self.report(as_error(error), "on_event")
 
-    def moved(self, news: Sequence[Change], at: Instant) -> None:
+    def emit_changes(self, changes: Sequence[Change], at: Instant) -> None:
         """What became of jobs in one commit."""
-        if self._failure_ears:
-            self._tell_failures(news, at)
-        if not self.heard_at_all:
+        if self._failure_listeners:
+            self._emit_failures(changes, at)
+        if not self.has_listeners:
             return
-        hear = self._hear
-        for each in news if self._ears else [each for each in news if each.job.type in self._type_hooks]:
+        deliver = self._deliver
+        for each in changes if self._listeners else [each for each in changes if each.job.type in self._type_hooks]:
             job = each.job
             if each.move is _COMPLETE:  # nearly always
                 event = Event(
@@ -199,79 +199,79 @@ class EventHub:
                     self.emit(_event_of_last_attempt(job, error, at))
                 event = _event_of_move(each, at)
             try:
-                answer = hear(event)
+                answer = deliver(event)
                 if answer is not None:
-                    self._answered(answer)
+                    self._finish_hook(answer)
             except BaseException as error:
                 self.report(as_error(error), "on_event")
 
-    def _tell_failures(self, news: Sequence[Change], at: Instant) -> None:
-        for each in news:
+    def _emit_failures(self, changes: Sequence[Change], at: Instant) -> None:
+        for each in changes:
             if each.move in _FAILURES:
                 events = [_event_of_move(each, at)]
                 if (error := each.failed_with) is not None:
                     events.insert(0, _event_of_last_attempt(each.job, error, at))
-                for event, ear in product(events, self._failure_ears):
-                    ear(event)
+                for event, listener in product(events, self._failure_listeners):
+                    listener(event)
 
-    def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
+    def publish_accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
         """A submission the store took."""
-        if self.meter is None and not self.heard_at_all:
+        if self.meter is None and not self.has_listeners:
             return
-        fresh = new_ones(jobs, answers)
+        fresh = without_duplicates(jobs, answers)
         self.count_queued(fresh)
-        self.tell_queued(fresh)
+        self.emit_queued(fresh)
 
     def count_queued(self, fresh: Sequence[Queued]) -> None:
         """In any thread."""
         if self.meter is not None:
             self.meter.queued([new for new, _ in fresh])
 
-    def tell_queued(self, fresh: Sequence[Queued]) -> None:
-        if fresh and self.heard_at_all:
+    def emit_queued(self, fresh: Sequence[Queued]) -> None:
+        if fresh and self.has_listeners:
             now = self._runtime.now()
             for new, group_id in fresh:
-                if self.heard(new.type):
+                if self.has_listener(new.type):
                     self.emit(_event_of_new(new, group_id, now))
 
     @property
-    def heard_at_all(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether anybody listens to anything: ask before looking something up for an event."""
-        return bool(self._ears or self._type_hooks)
+        return bool(self._listeners or self._type_hooks)
 
     def emit(self, event: Event) -> None:
-        ears = self._ears
+        listeners = self._listeners
         if self._type_hooks and (hook := self._type_hooks.get(event.type)) is not None:
-            ears = *ears, hook
-        for ear in ears:
+            listeners = *listeners, hook
+        for listener in listeners:
             try:
-                answer = ear(event)
+                answer = listener(event)
                 if answer is not None:
-                    self._answered(answer)
+                    self._finish_hook(answer)
             except BaseException as error:
                 self.report(as_error(error), "on_event")
 
     async def failures(self) -> AsyncGenerator[Event]:
         """Failed, expired, buried and lost jobs of this process, from now on, as `stream` tells of everything."""
         stream = EventStream(10_000)
-        self._failure_ears += (stream.put,)
+        self._failure_listeners += (stream.put,)
         try:
             while True:
                 yield await stream.get()
         finally:
-            self._failure_ears = tuple(ear for ear in self._failure_ears if ear != stream.put)
+            self._failure_listeners = tuple(listener for listener in self._failure_listeners if listener != stream.put)
 
     async def stream(self) -> AsyncGenerator[Event]:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
         stream = EventStream(10_000)
-        self._ears += (stream.put,)
-        self._gather()
+        self._listeners += (stream.put,)
+        self._choose_delivery()
         try:
             while True:
                 yield await stream.get()
         finally:
-            self._ears = tuple(ear for ear in self._ears if ear != stream.put)
-            self._gather()
+            self._listeners = tuple(listener for listener in self._listeners if listener != stream.put)
+            self._choose_delivery()
 
     def loop_failed(self, error: BaseException, name: str) -> None:
         """A background loop failed, and is about to be started again."""
@@ -284,12 +284,12 @@ class EventHub:
         if self.meter is not None:
             self.meter.erred(phase)
         try:
-            guarded(self._tell_or_log, error, phase)
+            guarded(self._report_or_log, error, phase)
         except Exception as broken:
             # A filter or handler of the user's logging raised: nobody is left to tell, and no loop may end of it.
             traceback.print_exception(shown_error(broken, self._secret_keys))
 
-    def _tell_or_log(self, error: BaseException, phase: str) -> None:
+    def _report_or_log(self, error: BaseException, phase: str) -> None:
         if self._on_error is not None:
             try:
                 guarded(self._on_error, error, phase)
@@ -307,15 +307,15 @@ class EventHub:
         """The store answers again, so long after the first call that failed."""
         self._outage.log_end(seconds)
 
-    def _gather(self) -> None:
+    def _choose_delivery(self) -> None:
         """Whom to tell of an event of any type: where only one listens that one itself, else the way to all of them."""
-        self._hear = self._ears[0] if len(self._ears) == 1 and not self._type_hooks else self.emit
+        self._deliver = self._listeners[0] if len(self._listeners) == 1 and not self._type_hooks else self.emit
 
-    def _answered(self, answer: object) -> None:
+    def _finish_hook(self, answer: object) -> None:
         if inspect.isawaitable(answer):
-            self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
+            self._runtime.spawn(self._finish_hook_call(answer), name="ropewalk-hook")
 
-    async def _finish(self, answer: Awaitable[object]) -> None:
+    async def _finish_hook_call(self, answer: Awaitable[object]) -> None:
         try:
             await guarded_await(answer)
         except Exception as error:
@@ -351,8 +351,8 @@ class OutageLog:
         self._open = False
 
 
-def new_ones(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
-    """What was there already is not news."""
+def without_duplicates(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
+    """Returns the submitted jobs that the store did not have before, with the ids of their groups."""
     return [(new, answer.group_id) for new, answer in zip(jobs, answers, strict=True) if not answer.duplicate]
 
 
@@ -369,13 +369,13 @@ def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:
     )
 
 
-def _event_of_move(news: Change, at: Instant) -> Event:
-    job, move = news.job, news.move
+def _event_of_move(change: Change, at: Instant) -> Event:
+    job, move = change.job, change.move
     if move is Move.END:
         move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL
     will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
     event = event_of(job, _KIND_OF_MOVE[move], at)
-    return structs.replace(event, will_retry=will_retry, error=news.error, skipped=skipped)
+    return structs.replace(event, will_retry=will_retry, error=change.error, skipped=skipped)
 
 
 def _event_of_last_attempt(job: JobRecord, error: ErrorInfo, at: Instant) -> Event:

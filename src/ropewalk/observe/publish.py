@@ -18,7 +18,7 @@ from ropewalk.ports.store.consequences import ClosedGroup, Consequences, Moved
 from ropewalk.ports.store.core import Store
 
 HINT_IDS_MAX: Final = 200
-NOTHING_ELSE: Final = Consequences()
+NO_CONSEQUENCES: Final = Consequences()
 
 _COMPLETE: Final = Move.COMPLETE
 _WAITING: Final = Status.WAITING
@@ -39,26 +39,26 @@ class Change(Struct, frozen=True, gc=False):
 
 
 def publish(
-    news: Iterable[Change],
+    changes: Iterable[Change],
     *,
     store: Store,
     events: EventHub,
     runtime: Runtime,
-    consequences: Consequences = NOTHING_ELSE,
+    consequences: Consequences = NO_CONSEQUENCES,
     queued: Sequence[NewJob] = (),
     freed: Iterable[str] = (),
     control: bool = False,
 ) -> None:
     """Tell hooks, the meter and other workers what happened.
 
-    `consequences` followed from the news, and `queued` was written with it. `freed` are queues in which a limit may
+    `consequences` followed from the changes, and `queued` was written with it. `freed` are queues in which a limit may
     leave room now; `control` also wakes holders.
     """
     finished: list[str] = []
     ready: set[str] = {*freed, *(new.queue for new in queued)}
-    told = [*news, *map(news_of, consequences.moved)]
+    all_changes = [*changes, *map(change_of, consequences.moved)]
     fresh = [(new, new.group_id or new.id) for new in queued]
-    for each in told:
+    for each in all_changes:
         job, move = each.job, each.move
         if move is _COMPLETE:  # nearly always, and then there is nothing more to ask
             finished.append(job.id)
@@ -71,16 +71,16 @@ def publish(
                 ready.add(job.on_failure.queue)
                 fresh += _compensations(job)
     if events.meter is not None:
-        events.meter.moved(told)
+        events.meter.moved(all_changes)
     events.count_queued(fresh)
-    events.moved(told, runtime.now())
-    events.tell_queued(fresh)
+    events.emit_changes(all_changes, runtime.now())
+    events.emit_queued(fresh)
     ready.update(consequences.ready)
     finished.extend(group.id for group in consequences.closed)
     for passed in consequences.passed_over:
         events.report(passed.error, passed.name)
-    if consequences.closed and events.heard_at_all:
-        runtime.spawn(_tell_closed(consequences.closed, store, events), name="ropewalk-group-closed")
+    if consequences.closed and events.has_listeners:
+        runtime.spawn(_emit_closed(consequences.closed, store, events), name="ropewalk-group-closed")
     if finished or ready or control:
         many = len(finished) > HINT_IDS_MAX
         hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)
@@ -96,16 +96,16 @@ def _compensations(job: JobRecord) -> list[Queued]:
     return [(follow_up, follow_up.group_id or follow_up.id)]
 
 
-def news_of(moved: Moved) -> Change:
+def change_of(moved: Moved) -> Change:
     return Change(moved.job, moved.move, moved.job.error)
 
 
-async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:
+async def _emit_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:
     """The event is about the root: what that is, the store knows."""
     try:
         for group in closed:
             root = (await store.get(group.tenant, [group.id])).jobs.get(group.id)
             if root is not None:
-                events.tell(root, "group_closed")
+                events.emit_about(root, "group_closed")
     except Exception as error:
         events.report(error, "group_closed")

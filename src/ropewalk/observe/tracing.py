@@ -26,7 +26,7 @@ Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, Trac
 """what a with statement tells"""
 
 
-def ended(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> None:
+def end_attempt_span(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> None:
     span, attempt.span = attempt.span, None
     if span is None:
         return
@@ -36,7 +36,7 @@ def ended(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> 
         worker_context.events.report(as_error(error), PHASE)
 
 
-def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
+def begin_fire_span(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
     """The job of a fire is about to be written, unless somebody else is first: `fired` says that it was."""
     if tracing is None:
         return None
@@ -47,7 +47,7 @@ def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub
         return None
 
 
-def fired(span: FireSpan, events: EventHub) -> None:
+def end_fire_span(span: FireSpan, events: EventHub) -> None:
     try:
         span.fired()
     except BaseException as error:

@@ -76,7 +76,7 @@ class Rehearsing(Client):
     async def enqueued(self, job_type: JobType[..., Any, Any] | None = None) -> list[JobInfo]:
         """Return every job, or every job of one type, finished or not, in the order in which they were enqueued."""
         checks.instance_or_none(job_type, "job_type", JobType, "a function decorated with @job")
-        now = self._core.runtime.now()
+        now = self._app_state.runtime.now()
         wanted = (job for job in self.records() if job_type is None or job.type == job_type.name)
         return [self._describe.job(job, now) for job in wanted]
 
@@ -131,8 +131,8 @@ class Rehearsing(Client):
 class RehearsedTenant(Rehearsing):
     """The client of one tenant of a rehearsal, whose assertions see only the jobs of that tenant."""
 
-    def __init__(self, rehearsal: Rehearsal, core: AppState, name: str) -> None:
-        super().__init__(core, name)
+    def __init__(self, rehearsal: Rehearsal, app_state: AppState, name: str) -> None:
+        super().__init__(app_state, name)
         self._whole = rehearsal
 
     @property
@@ -186,7 +186,7 @@ class Rehearsal(Rehearsing, App):
             functions=settings.functions,
             runtime=self.clock,
         )
-        self._core.wait_bound = self._bounded
+        self._app_state.wait_bound = self._bounded
         self._inline = inline
         self._timeout = checks.positive_span(timeout, "timeout") / SECOND
         self._drains = 0
@@ -199,10 +199,10 @@ class Rehearsal(Rehearsing, App):
 
     def tenant(self, name: str) -> RehearsedTenant:
         """Return the client of one tenant, whose assertions see only that tenant's jobs."""
-        return RehearsedTenant(self, self._core, name)
+        return RehearsedTenant(self, self._app_state, name)
 
     def records(self) -> list[JobRecord]:
-        store = self._core.store
+        store = self._app_state.store
         assert isinstance(store, MemoryStore)
         return store.records()
 

@@ -190,9 +190,9 @@ class Attempt:
         if self.began_at is not None:
             self.timing = AttemptTiming(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
-    def with_lines(self, asked: Settlement) -> Settlement:
+    def with_lines(self, settlement: Settlement) -> Settlement:
         """Returns the settlement together with the logged lines that the store does not have yet."""
-        return structs.replace(asked, lines=self.log.unsent()) if self.log else asked
+        return structs.replace(settlement, lines=self.log.unsent()) if self.log else settlement
 
     # ── called by the handler through its context (AttemptPort) ─────────────────────────────────────────────
 
@@ -212,7 +212,7 @@ class Attempt:
         """Records progress. The loop or the handler's own thread calls this; hooks are always called on the loop."""
         self.pending_progress = Progress(percent, message, 0)
         worker_context = self._worker_context
-        if worker_context.events.heard(self.job.type):
+        if worker_context.events.has_listener(self.job.type):
             event = event_of(self.job, "progress", worker_context.runtime.now())
             event = structs.replace(event, percent=percent, message=message)
             worker_context.loop.call_soon_threadsafe(worker_context.events.emit, event)
@@ -276,7 +276,7 @@ class Attempt:
         if isinstance(answer, RopewalkError):
             raise answer
         self._worker_context.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
-        self._worker_context.events.accepted(new, answer)
+        self._worker_context.events.publish_accepted(new, answer)
         return [child.id for child in answer]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
@@ -371,8 +371,8 @@ class Attempt:
         if self.handed_over or (why is not None and why.reason in GONE):
             raise self._lost(LossReason.ALREADY_COMPLETED if why is None else why.reason) from error
         if why is not None:
-            told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
-            raise JobCancelled(f"job {self.job.id} should end ({told})", job_id=self.job.id) from error
+            reason = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
+            raise JobCancelled(f"job {self.job.id} should end ({reason})", job_id=self.job.id) from error
 
     def _still_held(self, answer: StepAnswer) -> StepAnswer:
         """Returns the answer. Raises LeaseLost if it says that the lease is lost."""

@@ -77,8 +77,8 @@ class BatchCall:
             context.join(tuple(contexts))
         call = functools.partial(job_type.handler, argument_of(job_type, items, contexts))
         inside = call if job_type.style == "async" else lambda: self._executor.in_thread(self.attempts, call)
-        onion = self._executor.onions.get(job_type.name)
-        value = await (inside() if onion is None else onion.run(contexts[0], inside))
+        chain = self._executor.middleware_chains.get(job_type.name)
+        value = await (inside() if chain is None else chain.run(contexts[0], inside))
         for context in contexts:
             if context.has_calls:
                 await context.calls().wait_and_raise()
@@ -229,7 +229,7 @@ class Batches:
         try:
             for attempt in attempts:
                 if attempt.stopped is not None:
-                    executor.hand_over(attempt, executor.stopped(attempt))
+                    executor.hand_over(attempt, executor.outcome_of_stop(attempt))
                 else:
                     executor.begin(attempt, call, enter=None)
             if call.attempts:
@@ -247,18 +247,18 @@ class Batches:
         try:
             outcomes = await call.run()
         except asyncio.CancelledError as error:
-            outcomes = [executor.judge(each, error) for each in call.attempts]
+            outcomes = [executor.outcome_of_error(each, error) for each in call.attempts]
             if not call.cancelled and me.cancelling() > cancelling_before:
                 for attempt, outcome in zip(call.attempts, outcomes, strict=True):
                     executor.hand_over(attempt, Released() if executor.closing else outcome)
                 raise
         except BaseException as error:
-            outcomes = [executor.judge(each, error) for each in call.attempts]
+            outcomes = [executor.outcome_of_error(each, error) for each in call.attempts]
         took = call.attempts[0].elapsed()
         executor.measure(took / len(call.attempts))
         for attempt, outcome in zip(call.attempts, outcomes, strict=True):
             attempt.note_timing(took)
-            executor.hand_over(attempt, outcome if attempt.stopped is None else executor.stopped(attempt))
+            executor.hand_over(attempt, outcome if attempt.stopped is None else executor.outcome_of_stop(attempt))
 
 
 class Gathering:

@@ -167,7 +167,7 @@ class Claimer:
         last_ticket = self._ticket
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, last_ticket)
         self.turn += 1
-        at_rest = len(self._worker_context.held) == self._executor.batches.gathered
+        at_rest = len(self._worker_context.attempts) == self._executor.batches.gathered
         asked_at = self._worker_context.runtime.monotonic()
         claimed = await self._answered(
             ClaimRequest(
@@ -178,7 +178,7 @@ class Claimer:
                 slots=slots,
                 limit=ask.limit,
                 room=ask.room,
-                passing=ask.passing,
+                ignored=ask.ignored,
                 suspects=Suspects.of(self._worker_context.suspects.values(), self._executor.slots),
                 first_ticket=last_ticket + 1,
                 started_upto=permit.upto,
@@ -281,7 +281,7 @@ class Claimer:
         return slots + max(self._policies.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
 
     def _plain_ask(self, wanted: int) -> Ask:
-        return Ask(wanted, self._types, {}, self._worker_context.misfits.passing())
+        return Ask(wanted, self._types, {}, self._worker_context.misfits.ignored())
 
     def _free_slots(self) -> int:
         """Returns the number of waiting slots for which the buffer has no job."""

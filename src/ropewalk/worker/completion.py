@@ -50,7 +50,7 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: Wor
 
     A dependency that does not exist, or an id that is taken, would be refused the next time, too.
     """
-    told = ErrorInfo(
+    refusal = ErrorInfo(
         category=Category.PERMANENT,
         code=code_of(error),
         type=type(error).__name__,
@@ -58,7 +58,7 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: Wor
         worker=worker_context.owner,
         host=worker_context.host,
     )
-    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.timing)
+    return decide(attempt.job, Aborted(refusal), BUILT_IN, 0.0, attempt.timing)
 
 
 def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> Outcome:
@@ -135,54 +135,57 @@ class Folding:
                 plain.append(item)
             elif first.setdefault(_group(item[0]), item) is not item:
                 later.append(item)
-        held = await self._held(first)
-        folded = [(attempt, self._folded(attempt, asked, held[group])) for group, (attempt, asked) in first.items()]
+        values = await self._current_values(first)
+        folded = [
+            (attempt, self._folded(attempt, settlement, values[group]))
+            for group, (attempt, settlement) in first.items()
+        ]
         return folded + plain, later
 
-    async def _held(self, groups: Iterable[_Group]) -> dict[_Group, GroupValue]:
-        held = dict.fromkeys(groups, NOTHING)
+    async def _current_values(self, groups: Iterable[_Group]) -> dict[_Group, GroupValue]:
+        values = dict.fromkeys(groups, NOTHING)
         workflows = WORKFLOWS.of(self._worker_context.store)
-        for tenant in {tenant for tenant, _ in held}:
-            found = await workflows.groups(tenant, [group_id for of, group_id in held if of == tenant])
-            held.update({(tenant, group_id): record.value for group_id, record in found.items()})
-        return held
+        for tenant in {tenant for tenant, _ in values}:
+            found = await workflows.groups(tenant, [group_id for of, group_id in values if of == tenant])
+            values.update({(tenant, group_id): record.value for group_id, record in found.items()})
+        return values
 
-    def _folded(self, attempt: Attempt, asked: Settlement, held: GroupValue) -> Settlement:
-        pending, plan = attempt.fold, asked.plan
+    def _folded(self, attempt: Attempt, settlement: Settlement, current: GroupValue) -> Settlement:
+        pending, plan = attempt.fold, settlement.plan
         assert pending is not None and plan is not None and plan.contribution is not None
-        if pending.refused is not None and plan.contribution.expected_version == held.version:
+        if pending.refused is not None and plan.contribution.expected_version == current.version:
             # The value has not changed since, so the store refused the settlement for another reason.
             attempt.fold = None
             return refused_for_good(attempt, pending.refused, self._worker_context)
         if pending.tries >= TRIES_MAX:
             return self._given_up(attempt, Errored(CONTENDED))
         pending.tries += 1
-        value, failed = self._over(held, attempt, pending)
-        folded = structs.replace(plan.contribution, value=value, error=failed, expected_version=held.version)
-        return structs.replace(asked, plan=structs.replace(plan, contribution=folded))
+        value, failed = self._over(current, attempt, pending)
+        folded = structs.replace(plan.contribution, value=value, error=failed, expected_version=current.version)
+        return structs.replace(settlement, plan=structs.replace(plan, contribution=folded))
 
-    def _over(self, held: GroupValue, attempt: Attempt, pending: PendingFold) -> tuple[bytes | None, str | None]:
+    def _over(self, current: GroupValue, attempt: Attempt, pending: PendingFold) -> tuple[bytes | None, str | None]:
         """Calls the function. Returns the next value of the group, or None and the reason why there is no value.
 
         The job has completed: an exception of the function makes only its group fail.
         """
-        if held.conflict is not None or held.reducer == "final":
-            return None, held.conflict  # The value is unknown, or it is final.
+        if current.conflict is not None or current.reducer == "final":
+            return None, current.conflict  # The value is unknown, or it is final.
         try:
-            return guarded(self._encoded, held, pending), None
+            return guarded(self._encoded, current, pending), None
         except Exception as error:
             if not pending.reported:
                 pending.reported = True
                 self._worker_context.events.report(error, "append")
             name = getattr(pending.function, "__qualname__", "a function")
-            said = error_info(error, secrets=attempt.job_type.hidden_names(self._worker_context.logs.secret_keys))
-            return None, clipped(f"append={name} of {attempt.job.type} raised {said.type}: {said.message}")
+            shown = error_info(error, secrets=attempt.job_type.hidden_names(self._worker_context.logs.secret_keys))
+            return None, clipped(f"append={name} of {attempt.job.type} raised {shown.type}: {shown.message}")
 
-    def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:
+    def _encoded(self, current: GroupValue, pending: PendingFold) -> bytes:
         codec = self._worker_context.codec
         so_far = None
-        if held.reducer == "custom" and held.value is not None:
-            so_far = codec.decode(held.value, Any)
+        if current.reducer == "custom" and current.value is not None:
+            so_far = codec.decode(current.value, Any)
         data = codec.encode(pending.function(so_far, pending.value), Any)
         limit = self._worker_context.bounds.result_bytes_max
         if len(data) > limit:

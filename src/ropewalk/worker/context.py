@@ -64,7 +64,7 @@ class WorkerContext:
     resources: tuple[object, ...] = ()
     """These are the objects that the lifespan of the app yielded."""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
+    attempts: dict[tuple[int, int], Attempt] = field(default_factory=dict)
     """These are the attempts whose leases this worker holds, by (seq, fence): they run, wait in the buffer, or wait to
     be settled."""
     workflows: WorkflowStore | None = field(init=False)
@@ -120,11 +120,11 @@ class WorkerContext:
 
     def hold(self, attempt: Attempt) -> None:
         """Records that this worker holds the lease of an attempt."""
-        self.held[attempt.key] = attempt
+        self.attempts[attempt.key] = attempt
         if attempt.job.crashes:
             self.suspects[attempt.key] = attempt.job
 
     def drop(self, attempt: Attempt) -> None:
         """Forgets a lease that this worker does not hold any more."""
-        if self.held.pop(attempt.key, None) is not None and attempt.job.crashes:
+        if self.attempts.pop(attempt.key, None) is not None and attempt.job.crashes:
             self.suspects.pop(attempt.key, None)

@@ -45,7 +45,7 @@ from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.completion import without_workflows
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import HandlerCall
-from ropewalk.worker.middleware_chain import onions_of
+from ropewalk.worker.middleware_chain import middleware_chains_of
 from ropewalk.worker.settler import Settler
 
 BUFFER_SECONDS: Final = 0.1
@@ -75,7 +75,7 @@ class Executor:
         if worker_context.tracing is not None:  # looked up once: every attempt comes by them
             self._enter, self._leave = worker_context.tracing.enter, worker_context.tracing.leave
             self._passed_on = worker_context.tracing.passed_on
-        self._handlings: dict[str, HandlerCall] = {}
+        self._handler_calls: dict[str, HandlerCall] = {}
         self._turn_began_at = self._ended_at = worker_context.runtime.monotonic()
         """The monotonic times at which a slot was last woken and a handler last ended."""
         self.running = buffer.running
@@ -85,7 +85,7 @@ class Executor:
         """The number of slots whose thread still runs a handler that was given up."""
         self.mean_seconds: float | None = None
         """The smoothed time that a handler takes, from which the size of the buffer follows."""
-        self.onions = onions_of(worker_context.registry, worker_context.middlewares)
+        self.middleware_chains = middleware_chains_of(worker_context.registry, worker_context.middlewares)
         self.failed = 0
         """The number of attempts that ended in an error."""
         self.on_begin: Callable[[Attempt], object] | None = None
@@ -197,27 +197,29 @@ class Executor:
         entered = None
         try:
             if attempt.stopped is not None:
-                outcome = self.stopped(attempt)
+                outcome = self.outcome_of_stop(attempt)
             else:
                 entered = self.begin(attempt, me, self._enter)
-                handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
-                outcome = await handling.call(attempt)
+                handler_call = self._handler_calls.get(attempt.job.type) or self._handler_call_of(attempt.job_type)
+                outcome = await handler_call.call(attempt)
                 if isinstance(outcome, Misfit):
                     outcome = await self._worker_context.misfits.judge(attempt, outcome)
         except asyncio.CancelledError as error:
-            outcome = self.judge(attempt, error)
+            outcome = self.outcome_of_error(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
                 self._ended(attempt, Released() if self.closing else outcome, entered)
                 raise
         except BaseException as error:
-            outcome = self.judge(attempt, error)
+            outcome = self.outcome_of_error(attempt, error)
         self._ended(attempt, outcome, entered)
         return attempt.stop_sent
 
-    def _handling_of(self, job_type: JobType[..., Any, Any]) -> HandlerCall:
+    def _handler_call_of(self, job_type: JobType[..., Any, Any]) -> HandlerCall:
         """Makes the handler call of a type once. Raises DefinitionError if the annotations cannot be resolved."""
-        handling = HandlerCall(job_type, self.onions.get(job_type.name), self._worker_context, self.in_thread)
-        return self._handlings.setdefault(job_type.name, handling)
+        handler_call = HandlerCall(
+            job_type, self.middleware_chains.get(job_type.name), self._worker_context, self.in_thread
+        )
+        return self._handler_calls.setdefault(job_type.name, handler_call)
 
     def _ended(self, attempt: Attempt, outcome: Outcome, entered: object) -> None:
         if entered is not None and self._leave is not None:
@@ -249,7 +251,7 @@ class Executor:
         events = worker_context.events
         if events.meter is not None:
             events.meter.began(job.type)
-        events.tell(job, "started")
+        events.emit_about(job, "started")
         if self._tracing is None:
             return None
         try:  # This stands here because a call into observe/tracing.py took a seventh of the cost of a dropped trace.
@@ -284,7 +286,7 @@ class Executor:
             if any(attempt.stopped is None for attempt in attempts):
                 raise
             for attempt in attempts:
-                self.hand_over(attempt, self.judge(attempt, error))
+                self.hand_over(attempt, self.outcome_of_error(attempt, error))
             self.stuck += 1
             try:
                 await done.wait()
@@ -292,18 +294,18 @@ class Executor:
                 self.stuck -= 1
             raise
 
-    def judge(self, attempt: Attempt, error: BaseException) -> Outcome:
+    def outcome_of_error(self, attempt: Attempt, error: BaseException) -> Outcome:
         """Returns the outcome for an exception of the handler, even a broken one, so that no job can end a slot."""
         if attempt.stopped is not None:
-            return self.stopped(attempt)
+            return self.outcome_of_stop(attempt)
         try:
-            return guarded(self._judged, attempt, error)
+            return guarded(self._classified, attempt, error)
         except Exception as broken:
             self._worker_context.events.report(broken, f"judging {type(error).__name__}")
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
             return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
 
-    def _judged(self, attempt: Attempt, error: BaseException) -> Outcome:
+    def _classified(self, attempt: Attempt, error: BaseException) -> Outcome:
         if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
             secrets = attempt.job_type.hidden_names(self._worker_context.logs.secret_keys)
             return Cancelled(error_info(error, Category.CANCELLED, secrets=secrets))
@@ -312,7 +314,7 @@ class Executor:
             return Released(UNANSWERED_AFTER)
         return self._worker_context.classify(error, attempt.job_type, attempt.job.attempt)
 
-    def stopped(self, attempt: Attempt) -> Outcome:
+    def outcome_of_stop(self, attempt: Attempt) -> Outcome:
         """Returns the outcome of an attempt that was stopped, which follows from the reason of the stop."""
         assert attempt.stopped is not None
         match attempt.stopped.reason:
@@ -329,13 +331,13 @@ class Executor:
         """Decides the settlement of an attempt by its outcome and gives it to the settler, once for each attempt."""
         worker_context = self._worker_context
         if attempt.span is not None:
-            tracing.ended(attempt, outcome, worker_context)
+            tracing.end_attempt_span(attempt, outcome, worker_context)
         if attempt.handed_over:
             return  # A thread that was given up has returned.
         attempt.handed_over = True
         if attempt.stopped is not None and attempt.gone:
             worker_context.drop(attempt)
-            worker_context.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
+            worker_context.events.emit_about(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
             return
         if attempt.timing is None:  # The handler still runs in its thread.
             attempt.note_timing(attempt.elapsed())
@@ -344,13 +346,13 @@ class Executor:
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.timing))
             return
-        outcome = self._spaced(attempt, self._placed(attempt, outcome))
+        outcome = self._with_custom_backoff(attempt, self._with_origin(attempt, outcome))
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
         self._settler.put(
             attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing)
         )
 
-    def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+    def _with_origin(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Adds to the error of an outcome on which worker and host the handler ran, and for how long."""
         if isinstance(outcome, Errored | Aborted | Crashed | Misfit):
             self.failed += 1
@@ -363,7 +365,7 @@ class Executor:
             return structs.replace(outcome, error=error)
         return outcome
 
-    def _spaced(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+    def _with_custom_backoff(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
         custom = attempt.job_type.options.custom_backoff
         if custom is None or attempt.job.backoff is not None:

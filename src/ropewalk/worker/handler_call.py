@@ -57,11 +57,11 @@ class Isolated:
         self._given: object = _NOTHING
         self._raised: BaseException | None = None
 
-    async def run(self, onion: MiddlewareChain) -> tuple[Outcome | None, object]:
+    async def run(self, chain: MiddlewareChain) -> tuple[Outcome | None, object]:
         """Runs the handler inside the middlewares. Returns the outcome of the process; if a middleware replaced its
         value, returns None and the new value."""
         try:
-            value = await onion.run(self._context, self._inside)
+            value = await chain.run(self._context, self._inside)
         except BaseException as error:
             if error is self._raised and self._outcome is not None:
                 return self._outcome, None
@@ -127,8 +127,8 @@ def _exception(outcome: Outcome, job_id: str) -> BaseException:
 
 
 def _failed(error: ErrorInfo, job_id: str) -> JobFailed:
-    told = error.message if error.type is None else f"{error.type}: {error.message}"
-    return JobFailed(told, job_id=job_id, state=State.RUNNING.value, error=error)
+    message = error.message if error.type is None else f"{error.type}: {error.message}"
+    return JobFailed(message, job_id=job_id, state=State.RUNNING.value, error=error)
 
 
 class HandlerCall:
@@ -137,17 +137,17 @@ class HandlerCall:
     def __init__(
         self,
         job_type: JobType[..., Any, Any],
-        onion: MiddlewareChain | None,
+        chain: MiddlewareChain | None,
         worker_context: WorkerContext,
         in_thread: InThread,
     ) -> None:
         contract = job_type.resolve()
         self._job_type = job_type
-        self._onion = onion
+        self._chain = chain
         self._worker_context = worker_context
         self._in_thread = in_thread
-        self._isolated = job_type.style == "process" and onion is None
-        self._plain = job_type.style == "async" and onion is None
+        self._isolated = job_type.style == "process" and chain is None
+        self._plain = job_type.style == "async" and chain is None
         self._handler = job_type.handler
         self._takes_context = contract.takes_context
         self._decode = contract.arguments.decode
@@ -223,19 +223,19 @@ class HandlerCall:
 
     async def _within(self, attempt: Attempt, context: Context, arguments: dict[str, object]) -> Outcome:
         """Calls the handler in a thread, or inside middlewares, and returns the outcome."""
-        style, onion = self._job_type.style, self._onion
+        style, chain = self._job_type.style, self._chain
         call = functools.partial(self._handler, *((context,) if self._takes_context else ()), **arguments)
-        if onion is None:
+        if chain is None:
             value = await self._in_thread([attempt], call)
         elif style == "process":
-            outcome, value = await Isolated(attempt, context, self._worker_context.isolation).run(onion)
+            outcome, value = await Isolated(attempt, context, self._worker_context.isolation).run(chain)
             if outcome is not None:
                 forgotten = context.never_awaited() if isinstance(outcome, Completed) else None
                 return self._checked(outcome) if forgotten is None else never_awaited(forgotten)
         elif style == "async":
-            value = await onion.run(context, call)
+            value = await chain.run(context, call)
         else:
-            value = await onion.run(context, lambda: self._in_thread([attempt], call))
+            value = await chain.run(context, lambda: self._in_thread([attempt], call))
         if context.has_calls:
             await context.calls().wait_and_raise()
         return self._returned(attempt, context, value)

@@ -33,7 +33,7 @@ def begin(attempt: Attempt, worker_context: WorkerContext) -> UserTransaction:
 
 
 async def commit(
-    attempt: Attempt, worker_context: WorkerContext, held: UserTransaction, context: Context, returned: object
+    attempt: Attempt, worker_context: WorkerContext, transaction: UserTransaction, context: Context, returned: object
 ) -> Settled:
     """Completes the job in the handler's transaction and commits. Returns the answer to the settlement.
 
@@ -43,9 +43,9 @@ async def commit(
         outcome = _completed(attempt, worker_context, context, returned)
         attempt.note_timing(attempt.elapsed())
         settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.timing)
-        answers = await held.settle(worker_context.owner, attempt.with_lines(settlement))
+        answers = await transaction.settle(worker_context.owner, attempt.with_lines(settlement))
     finally:
-        await held.rollback()
+        await transaction.rollback()
     [answer] = answers.settled
     if answer.refused is not None:
         raise Abort(answer.refused)

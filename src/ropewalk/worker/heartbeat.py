@@ -47,7 +47,7 @@ class Heartbeat:
         self._worker_context = worker_context
         self._thread: Task | None = None
         self._wake: Wake | None = None
-        self._asked = False
+        self._renew_all = False
         self._beat_at = worker_context.runtime.monotonic()
         self.missed = 0
         """The number of calls that the store did not answer."""
@@ -69,7 +69,7 @@ class Heartbeat:
         """Has the thread ask the store at once, because a hint says that this worker or one of its jobs may have to
         stop. Any thread may call this."""
         if hint.control:
-            self._asked = True
+            self._renew_all = True
             if self._wake is not None:
                 self._wake.set_threadsafe()
 
@@ -102,7 +102,7 @@ class Heartbeat:
         """Records that the store did not answer, which says nothing about the leases. Returns after how many seconds to
         ask again."""
         self.missed += 1
-        self._asked = True
+        self._renew_all = True
         self._worker_context.contact.failed()
         now = self._worker_context.runtime.monotonic()
         if self._reported_at is None or now - self._reported_at >= REPORT_EVERY_SECONDS:
@@ -112,11 +112,11 @@ class Heartbeat:
 
     async def beat(self) -> None:
         """Renews the leases that are due, and acts on the answer."""
-        asked, self._asked = self._asked or self._worker_context.guard.look(), False
+        renew_all, self._renew_all = self._renew_all or self._worker_context.guard.look(), False
         now = self._worker_context.runtime.monotonic()
-        due = [each for each in list(self._worker_context.held.values()) if asked or self._is_due(each, now)]
+        due = [each for each in list(self._worker_context.attempts.values()) if renew_all or self._is_due(each, now)]
         silent_for = now - self._beat_at
-        if not due and not asked and silent_for < self._worker_context.lease_us / SECOND / RENEWALS_PER_LEASE:
+        if not due and not renew_all and silent_for < self._worker_context.lease_us / SECOND / RENEWALS_PER_LEASE:
             return
         renewals = [_renewal(each) for each in due]
         answer = await self._answer(renewals)
@@ -181,7 +181,7 @@ class Heartbeat:
         """Stops the attempts whose leases have expired by the worker's own clock, because the store may answer with
         errors for ever."""
         now = self._worker_context.runtime.monotonic()
-        for attempt in list(self._worker_context.held.values()):
+        for attempt in list(self._worker_context.attempts.values()):
             if now - attempt.renewed_at > attempt.lease_us / SECOND and not attempt.gone:
                 why = Cancellation(LossReason.STORE_ERROR, "the lease ran out while renewals failed")
                 self._on_loop(attempt, why, stop=True)

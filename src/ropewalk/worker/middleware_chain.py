@@ -1,4 +1,4 @@
-"""The middlewares around a handler form a chain, called an onion in names: each of them is a layer that calls the next
+"""The middlewares around a handler form a chain, called an chain in names: each of them is a layer that calls the next
 one.
 
 A chain is put together once for each job type and entered once for each attempt. It does not know what is inside: a
@@ -22,7 +22,7 @@ class MiddlewareChain:
     """The middlewares of one type, the first outermost."""
 
     def __init__(self, layers: tuple[Middleware, ...]) -> None:
-        assert layers, "a type without middlewares has no onion"
+        assert layers, "a type without middlewares has no chain"
         self._layers = layers
 
     async def run(self, ctx: Context, inside: Inside) -> object:
@@ -35,7 +35,9 @@ class MiddlewareChain:
         return value
 
 
-def onions_of(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> dict[str, MiddlewareChain]:
+def middleware_chains_of(
+    types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]
+) -> dict[str, MiddlewareChain]:
     """Returns the chain of each type by its name. The middlewares of the app are outside those of the type."""
     layers = {each.name: (*middlewares, *each.options.middlewares) for each in types}
     return {name: MiddlewareChain(around) for name, around in layers.items() if around}

@@ -46,7 +46,7 @@ class Misfits:
         self._left_to_others[job.seq] = until
         return Misfit(refusals.recorded_in(outcome.error), delay_us=refusals.delay_us)
 
-    def passing(self) -> frozenset[int]:
+    def ignored(self) -> frozenset[int]:
         """Returns the jobs that claims of this worker ignore for now, to leave them to others."""
         if not self._left_to_others:
             return frozenset()

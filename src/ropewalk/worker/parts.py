@@ -154,7 +154,7 @@ class WorkerParts:
         self.worker_context = worker_context
         self._config = config
         self.draining = False
-        self.on_told_to_drain: Callable[[], object] = self.retire
+        self.on_drain: Callable[[], object] = self.retire
         """This is called when the heartbeat learns that the worker should drain. `Worker.run` replaces it by a function
         that ends the whole worker."""
         self.buffer = buffer_of(config.concurrency, worker_context.registry)
@@ -184,7 +184,7 @@ class WorkerParts:
         )
         self.heartbeat = Heartbeat(worker_context)
         self.drain = Drain(worker_context, self.buffer, self.executor, self.settler)
-        self.heartbeat.on_drain = self._told_to_drain
+        self.heartbeat.on_drain = self._drain_requested
         self._reclaimer = Reclaimer(worker_context, self._tell)
         self._cascade = None if worker_context.workflows is None else Cascade(worker_context, self._tell)
         self._orphans = orphans
@@ -259,7 +259,7 @@ class WorkerParts:
         """
         batches = self.executor.batches
         while True:
-            while len(self.worker_context.held) > batches.gathered:
+            while len(self.worker_context.attempts) > batches.gathered:
                 await self._changed.wait()
             if self.draining:
                 return
@@ -270,8 +270,8 @@ class WorkerParts:
             # A claim that is under way may have been sent before jobs and slots became free.
             while self.claimer.answered_turn <= turn and not self.draining:
                 await self._changed.wait()
-            if self.claimer.last_was_empty and len(self.worker_context.held) == batches.gathered:
-                if not self.worker_context.held:
+            if self.claimer.last_was_empty and len(self.worker_context.attempts) == batches.gathered:
+                if not self.worker_context.attempts:
                     return
                 batches.start_all()
 
@@ -316,9 +316,9 @@ class WorkerParts:
         finally:
             timer.cancel()
 
-    def _told_to_drain(self) -> None:
+    def _drain_requested(self) -> None:
         if not self.draining:
-            self.on_told_to_drain()
+            self.on_drain()
             self._changed.fire()
 
     def _on_settled(self) -> None:
@@ -327,7 +327,7 @@ class WorkerParts:
 
     def _is_idle(self) -> bool:
         """Whether this worker holds no job and its last claim brought none, so that it may redrive dead letters."""
-        return not self.worker_context.held and self.claimer.last_was_empty
+        return not self.worker_context.attempts and self.claimer.last_was_empty
 
     def _busy(self) -> bool:
         """Whether buffered jobs are about to run, so that the settler may wait for more outcomes."""

@@ -17,7 +17,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
 from ropewalk.errors import InvalidInput, RopewalkError, StoreRefused, StoreUnavailable
-from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
+from ropewalk.observe.publish import NO_CONSEQUENCES, Change, publish
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
@@ -116,9 +116,9 @@ class Settler:
             if self._folding.concerns(batch):
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
-            asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
+            settlements = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
             began = self._worker_context.runtime.monotonic()
-            answers = await self._worker_context.store.settle(self._worker_context.owner, asked)
+            answers = await self._worker_context.store.settle(self._worker_context.owner, settlements)
             self.settle_seconds = self._worker_context.runtime.monotonic() - began
         except StoreUnavailable:
             # Nothing is lost, because the worker still holds the leases. The supervisor reports the error, waits, and
@@ -153,14 +153,14 @@ class Settler:
             self._pending = batch + self._pending
             self._one_by_one = len(batch)
         else:
-            [(attempt, asked)] = batch
-            if isinstance(error, InvalidInput) and asked.plan is not None:
+            [(attempt, settlement)] = batch
+            if isinstance(error, InvalidInput) and settlement.plan is not None:
                 self._failures.pop(attempt.key, None)
-                self._settle_otherwise(attempt, asked, error)
+                self._settle_otherwise(attempt, settlement, error)
                 return
             self._failures[attempt.key] += 1
             if self._failures[attempt.key] < ALONE_TRIES_MAX:
-                self._pending.append((attempt, asked))  # The others are tried before it.
+                self._pending.append((attempt, settlement))  # The others are tried before it.
                 self._one_by_one = len(self._pending)
                 return
             del self._failures[attempt.key]
@@ -171,13 +171,13 @@ class Settler:
 
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
         """Records the answers of the store, and publishes them to hooks and to everybody who waits for these jobs."""
-        news: list[Change] = []
+        changes: list[Change] = []
         freed: set[str] = set()
         accepted: list[Attempt] = []
         queued: list[NewJob] = []
-        for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
+        for (attempt, settlement), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
-                self._settle_otherwise(attempt, asked, answer.refused)
+                self._settle_otherwise(attempt, settlement, answer.refused)
                 continue
             self._worker_context.drop(attempt)
             if answer.move is None:
@@ -185,19 +185,19 @@ class Settler:
                 continue
             accepted.append(attempt)
             if answer.job is None:
-                news.append(Change(attempt.job, answer.move, asked.error))
+                changes.append(Change(attempt.job, answer.move, settlement.error))
             else:
-                news.append(_change(asked, answer.move, answer.job))
+                changes.append(_change(settlement, answer.move, answer.job))
             if attempt.limited:
                 freed.add(attempt.job.queue)
-            if asked.plan is not None and answer.move is Move.COMPLETE:
-                queued += written_with(asked.plan)
-        self.settled += len(news)
+            if settlement.plan is not None and answer.move is Move.COMPLETE:
+                queued += written_with(settlement.plan)
+        self.settled += len(changes)
         worker_context, consequences = self._worker_context, answers.consequences
         if worker_context.events.meter is not None:
             worker_context.events.meter.settled(accepted)
         publish(
-            news,
+            changes,
             store=worker_context.store,
             events=worker_context.events,
             runtime=worker_context.runtime,
@@ -205,29 +205,29 @@ class Settler:
             queued=queued,
             freed=freed,
         )
-        if consequences != NOTHING_ELSE:
+        if consequences != NO_CONSEQUENCES:
             self.on_consequences(consequences)
         self.on_settled()
 
-    def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
+    def _settle_otherwise(self, attempt: Attempt, settlement: Settlement, error: RopewalkError) -> None:
         """Settles an attempt in another way, because the store refused the jobs or the contribution that its completion
         brings. The worker still holds the lease."""
         if attempt.fold is None:
-            asked = refused_for_good(attempt, error, self._worker_context)
+            settlement = refused_for_good(attempt, error, self._worker_context)
         else:
             attempt.fold.refused = error
-        self.put(attempt, asked)
+        self.put(attempt, settlement)
 
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
         self._worker_context.refused += 1
         events = self._worker_context.events
         if events.meter is not None:
             events.meter.refused()
-        events.tell(attempt.job, "lease_lost", message=None if answer.lost is None else answer.lost.value)
+        events.emit_about(attempt.job, "lease_lost", message=None if answer.lost is None else answer.lost.value)
 
 
-def _change(asked: Settlement, move: Move, job: JobRecord) -> Change:
+def _change(settlement: Settlement, move: Move, job: JobRecord) -> Change:
     """Returns the change to publish. A job that fails when its deadline leaves no time for a retry expires instead; the
     change then contains the error of the attempt, too."""
-    expired_instead = move is Move.EXPIRE and asked.move is not Move.EXPIRE
-    return Change(job, move, job.error, attempt_error=asked.error if expired_instead else None)
+    expired_instead = move is Move.EXPIRE and settlement.move is not Move.EXPIRE
+    return Change(job, move, job.error, attempt_error=settlement.error if expired_instead else None)

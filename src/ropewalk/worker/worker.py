@@ -35,11 +35,11 @@ async def declare_limits(registry: Registry, store: Store) -> None:
     declared = limits_in(registry)
     if not declared:
         return
-    bounds = LIMITS.of(store)
-    held = {use.limit.id: use.limit for use in await bounds.limits(EVERY_TENANT)}
-    new = [limit for limit in declared if limit.replaces(held.get(limit.id))]
+    limits = LIMITS.of(store)
+    stored = {use.limit.id: use.limit for use in await limits.limits(EVERY_TENANT)}
+    new = [limit for limit in declared if limit.replaces(stored.get(limit.id))]
     for limit in new:
-        await bounds.put_limit(limit)
+        await limits.put_limit(limit)
     if new:
         store.notifier.publish(Hint(control=True))
 
@@ -47,18 +47,18 @@ async def declare_limits(registry: Registry, store: Store) -> None:
 def limits_in(registry: Registry) -> list[FlowLimit]:
     """Returns the limits that job types declare. Raises DefinitionError if two types declare different limits for one
     key."""
-    said: dict[LimitId, tuple[FlowLimit, str]] = {}
+    declared_by: dict[LimitId, tuple[FlowLimit, str]] = {}
     for each in registry:
         limit = None if each.options.limit is None else each.options.limit.of(each.name)
         if limit is None:
             continue
-        other, its_type = said.setdefault(limit.id, (limit, each.name))
+        other, other_type = declared_by.setdefault(limit.id, (limit, each.name))
         if other != limit:
             raise DefinitionError(
-                f"{its_type} and {each.name} declare different limits for key {limit.name!r}: "
+                f"{other_type} and {each.name} declare different limits for key {limit.name!r}: "
                 "declare it once, and name the key alone with limit= everywhere else"
             )
-    return [limit for limit, _ in said.values()]
+    return [limit for limit, _ in declared_by.values()]
 
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
@@ -69,7 +69,7 @@ class Worker:
 
     def __init__(
         self,
-        core: AppState,
+        app_state: AppState,
         make_worker_context: Callable[[], WorkerContext],
         config: WorkerConfig,
         *,
@@ -79,7 +79,7 @@ class Worker:
         lifespan: Callable[[], AbstractAsyncContextManager[tuple[object, ...]]] | None,
         on_orphan_group: OrphanHook | None = None,
     ) -> None:
-        self._core = core
+        self._app_state = app_state
         self._make_worker_context = make_worker_context
         self._config = config
         self._client = client
@@ -147,7 +147,7 @@ class Worker:
         if self._parts is not None:
             raise RuntimeError("this worker is already running; make another with app.worker()")
         self._stopping, self._clean = asyncio.Lock(), None
-        await self._core.open()
+        await self._app_state.open()
         worker_context = self._make_worker_context()
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
@@ -160,7 +160,7 @@ class Worker:
             self._parts = WorkerParts(worker_context, self._config, self._retention, orphans, scheduler)
             self._parts.start()
             self._stack = stack.pop_all()
-        self._core.serves(self)
+        self._app_state.serves(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -176,7 +176,7 @@ class Worker:
             if self._parts is None and self._clean is not None:
                 return self._clean
             parts, self._clean = self._started, False
-            self._core.stops_serving(self)
+            self._app_state.stops_serving(self)
             try:
                 self._clean = await parts.stop(self._config.grace_seconds)
             finally:
@@ -188,7 +188,7 @@ class Worker:
         self,
         *,
         on_started: Callable[[Worker], object] | None = None,
-        on_told_to_drain: Callable[[], object] | None = None,
+        on_drain: Callable[[], object] | None = None,
         hurried_by: Collection[signal.Signals] = STOPPING,
     ) -> bool:
         """Serve until SIGTERM or SIGINT, or until somebody calls app.drain_worker. A second signal, of those in
@@ -210,17 +210,17 @@ class Worker:
             fatal[-1].__cause__ = error
             stop.set()
 
-        def on_signal(heard: signal.Signals) -> None:
-            if stop.is_set() and heard in hurried_by and self._parts is not None:
+        def on_signal(received: signal.Signals) -> None:
+            if stop.is_set() and received in hurried_by and self._parts is not None:
                 self._parts.drain.hurry()
             stop.set()
 
-        def told_to_drain() -> None:
-            if on_told_to_drain is not None and not stop.is_set():
+        def drain_requested() -> None:
+            if on_drain is not None and not stop.is_set():
                 try:
-                    guarded(on_told_to_drain)
+                    guarded(on_drain)
                 except Exception as error:
-                    self._core.events.report(error, "on_told_to_drain")
+                    self._app_state.events.report(error, "on_drain")
             stop.set()
 
         signals = STOPPING if threading.current_thread() is threading.main_thread() else ()
@@ -230,7 +230,7 @@ class Worker:
             await self.__aenter__()
             try:
                 self._started.loops.on_give_up = give_up
-                self._started.on_told_to_drain = told_to_drain
+                self._started.on_drain = drain_requested
                 if on_started is not None:
                     guarded(on_started, self)
                 await stop.wait()
@@ -267,14 +267,17 @@ class Worker:
         hook = self._on_orphan_group
         if hook is None:
             return None
-        describe = Describer(self._core.registry, self._core.codec, self._core.secret_keys)
-        return OrphanGroupReporter(worker_context, hook, self._core.awaited, describe)
+        describe = Describer(self._app_state.registry, self._app_state.codec, self._app_state.secret_keys)
+        return OrphanGroupReporter(worker_context, hook, self._app_state.awaited, describe)
 
     async def _scheduler(self, worker_context: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler or SCHEDULES not in worker_context.store.capabilities:
             return None
         scheduler = Scheduler(
-            worker_context, self._core.fires, editor=self._core.schedule_editor, declared=self._core.declared
+            worker_context,
+            self._app_state.fires,
+            editor=self._app_state.schedule_editor,
+            declared=self._app_state.declared,
         )
         await scheduler.declare()
         return scheduler

@@ -10,7 +10,7 @@ def test_each_time_for_twice_as_long() -> None:
     for _ in range(8):
         assert declined.add(7, now)
         began = now
-        while 7 in declined.passing(now):
+        while 7 in declined.ignored(now):
             now += 0.5
         spans.append(now - began)
     assert spans == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -22,4 +22,4 @@ def test_there_is_a_bound_to_what_is_remembered() -> None:
     assert not declined.add(REMEMBERED_MAX, 1.5), "not yet: those are known for twice their time"
     assert declined.add(0, 1.5), "one that is known already"
     assert declined.add(REMEMBERED_MAX, 2.0)
-    assert declined.passing(2.0) == {0, REMEMBERED_MAX}
+    assert declined.ignored(2.0) == {0, REMEMBERED_MAX}

@@ -131,13 +131,13 @@ class Claiming:
         heads = self._heads(lanes)
         heapq.heapify(heads)
         admits = self._admits if self._headroom or self._room is not None else None
-        passing = self._request.passing
+        ignored = self._request.ignored
         while heads and self._held_up is None:
             (_, _, _, _, job), heap, lane = heads[0]
             if (job.suspect and self._quarantine.closed) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
                 continue
-            passed = job.seq in passing
+            passed = job.seq in ignored
             overdue = job.deadline is not None and job.deadline <= self._now
             if not overdue and not passed:
                 if job.suspect and not self._quarantine.admits(job):

@@ -33,10 +33,10 @@ class TenantOperations:
 
     _store_wide = False
 
-    def __init__(self, core: AppState, tenant: str) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState, tenant: str) -> None:
+        self._app_state = app_state
         self._tenant = tenant
-        self._describe = Describer(core.registry, core.codec, core.secret_keys)
+        self._describe = Describer(app_state.registry, app_state.codec, app_state.secret_keys)
 
     def _refuse_beyond(self, what: str) -> None:
         """Raises BeyondTenant where this client must not do what concerns other tenants."""
@@ -44,8 +44,8 @@ class TenantOperations:
             raise BeyondTenant(f"{what} concerns tenants other than {self._tenant!r}: use the app itself")
 
     async def _store(self) -> Store:
-        await self._core.open()
-        return self._core.store
+        await self._app_state.open()
+        return self._app_state.store
 
     async def _record(self, job_id: str) -> tuple[JobRecord, int]:
         checks.text(job_id, "job_id")
@@ -57,31 +57,36 @@ class TenantOperations:
 
     def _name(self, value: object, field: str) -> str:
         """A name that is about to be stored."""
-        return check_name(value, field, self._core.bounds)
+        return check_name(value, field, self._app_state.bounds)
 
     async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelStatus]:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
         ended = tuple(answer.id for answer in cancelled.answers if answer.status is CancelStatus.CANCELLED)
-        self._core.store.notifier.publish(Hint(finished=ended, control=True))
+        self._app_state.store.notifier.publish(Hint(finished=ended, control=True))
         self._publish(await self._cancelled(ended), cancelled.consequences)
         return [answer.status for answer in cancelled.answers]
 
     async def _cancelled(self, ids: Sequence[str]) -> list[Change]:
         """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""
-        events = self._core.events
-        if not ids or (events.meter is None and not events.heard_at_all):
+        events = self._app_state.events
+        if not ids or (events.meter is None and not events.has_listeners):
             return []
         try:
-            read = await self._core.store.get(self._tenant, ids)
+            read = await self._app_state.store.get(self._tenant, ids)
         except RopewalkError as error:
             events.report(error, "cancelled")
             return []
         return [Change(job, Move.CANCEL, job.error) for job in read.jobs.values()]
 
     def _publish(self, news: Iterable[Change], consequences: Consequences, *, control: bool = False) -> None:
-        core = self._core
+        app_state = self._app_state
         publish(
-            news, store=core.store, events=core.events, runtime=core.runtime, consequences=consequences, control=control
+            news,
+            store=app_state.store,
+            events=app_state.events,
+            runtime=app_state.runtime,
+            consequences=consequences,
+            control=control,
         )
 
 

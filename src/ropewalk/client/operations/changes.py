@@ -156,7 +156,7 @@ class ChangeOperations(TenantOperations):
             raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
-            check_priority(priority, self._core.bounds)
+            check_priority(priority, self._app_state.bounds)
         at = None if run_at is None else to_instant(run_at, "run_at")
         return await self._update(job_id, UpdateRequest(input=data, priority=priority, run_at=at), "updated")
 
@@ -184,13 +184,13 @@ class ChangeOperations(TenantOperations):
         checks.text_or_none(id, "id")
         span = checks.positive_span(ttl, "ttl")
         store = await self._store()
-        return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._core.runtime, id)
+        return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._app_state.runtime, id)
 
     async def _arguments_for(self, job_id: str, arguments: Mapping[str, object]) -> bytes:
         """The arguments as the type of this job stores them. Raises UnknownJobType, InvalidInput and LimitExceeded."""
         job, _ = await self._record(job_id)
-        data = self._core.named_job(job.type, arguments).input
-        check_payload(job.type, data, self._core.bounds)
+        data = self._app_state.named_job(job.type, arguments).input
+        check_payload(job.type, data, self._app_state.bounds)
         return data
 
     def _retry_request(
@@ -205,7 +205,7 @@ class ChangeOperations(TenantOperations):
         cascade: bool,
     ) -> RetryRequest:
         if priority is not None:
-            check_priority(priority, self._core.bounds)
+            check_priority(priority, self._app_state.bounds)
         return RetryRequest(
             input=arguments,
             reset_attempts=checks.flag(reset_attempts, "reset_attempts"),
@@ -238,7 +238,7 @@ class ChangeOperations(TenantOperations):
         self._publish([], consequences)
         if consequences.more or consequences.moved or consequences.ready or consequences.closed:
             return True
-        await self._core.runtime.sleep(_IDLE_SECONDS)
+        await self._app_state.runtime.sleep(_IDLE_SECONDS)
         return False
 
     async def _update(self, job_id: str, request: UpdateRequest, what: str) -> JobInfo:
@@ -248,10 +248,10 @@ class ChangeOperations(TenantOperations):
             if answer.state is None:
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is {answer.state.value}: only a waiting job can be {what}")
-        self._core.store.notifier.publish(Hint(ready=(answer.job.queue,)))
+        self._app_state.store.notifier.publish(Hint(ready=(answer.job.queue,)))
         return self._describe.job(answer.job, answer.job.updated_at)
 
     async def _pause(self, queue: str, *, paused: bool) -> None:
         self._name(queue, "queue")
         await (await self._store()).pause(self._tenant, queue, paused=paused)
-        self._core.store.notifier.publish(Hint(ready=() if paused else (queue,), control=True))
+        self._app_state.store.notifier.publish(Hint(ready=() if paused else (queue,), control=True))

@@ -70,14 +70,14 @@ class LimitOperations(TenantOperations):
         checks.instance_or_none(rate, "rate", Rate, RATE_EXAMPLE)
         limit = FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency, rate=rate)
         await LIMITS.of(await self._store()).put_limit(limit)
-        self._core.store.notifier.publish(Hint(control=True))
+        self._app_state.store.notifier.publish(Hint(control=True))
 
     async def _take_limit_away(
         self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
     ) -> bool:
         wanted = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
         gone = await LIMITS.of(await self._store()).remove_limit(*wanted)
-        self._core.store.notifier.publish(Hint(control=True))
+        self._app_state.store.notifier.publish(Hint(control=True))
         return gone
 
     async def _limits(self, *, every_tenant: bool) -> list[LimitUse]:

@@ -49,7 +49,7 @@ class QueryOperations(TenantOperations):
             found["history"] = tuple(self._describe.history(stored))
         if stored is not None and "attempts" in asked:
             found["attempts"] = self._describe.failure(stored, all_attempts=True).attempts
-        store = self._core.store
+        store = self._app_state.store
         if "logs" in asked:
             found["logs"] = tuple(LogInfo.of(line) for line in await LOGS.of(store).log(self._tenant, job_id))
         if "dependencies" in asked:
@@ -69,7 +69,7 @@ class QueryOperations(TenantOperations):
         """The job once it is terminal, whatever way it ended."""
         checks.text(job_id, "job_id")
         timeout_seconds = checks.timeout(timeout)
-        session = await self._core.session()
+        session = await self._app_state.session()
         job = await session.jobs.wait(self._tenant, job_id, timeout_seconds)
         return self._describe.job(job, job.updated_at)
 
@@ -121,14 +121,14 @@ class QueryOperations(TenantOperations):
 
     async def logs(self, job_id: str) -> list[LogInfo]:
         """What its handler logged with `ctx.log`, over all attempts, oldest first: the newest 1 000 lines."""
-        store = LOGS.of(self._core.store)
+        store = LOGS.of(self._app_state.store)
         await self._record(job_id)
         return [LogInfo.of(line) for line in await store.log(self._tenant, job_id)]
 
     async def why(self, job_id: str) -> Why:
         """The one named cause this job is not running (or where it runs)."""
         job, now = await self._record(job_id)
-        return explain(job, await why_inputs(self._core.store, job, now), now)
+        return explain(job, await why_inputs(self._app_state.store, job, now), now)
 
     async def queues(self) -> list[QueueInfo]:
         return await (await self._store()).queues(self._tenant)
@@ -146,7 +146,7 @@ class QueryOperations(TenantOperations):
         checks.flag(failures_only, "failures_only")
         if checks.flag(every_tenant, "every_tenant"):
             self._refuse_beyond("every_tenant=True")
-        events = self._core.events
+        events = self._app_state.events
         async for event in events.failures() if failures_only else events.stream():
             if every_tenant or event.tenant == self._tenant:
                 yield event
@@ -168,21 +168,21 @@ class WaitOperations(TenantOperations):
     async def wait_for_record(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """Of the job, or of the last of its chain where it continued: that one has its result."""
         timeout_seconds = checks.timeout(timeout)
-        session = await self._core.session()
-        began = self._core.runtime.monotonic()
+        session = await self._app_state.session()
+        began = self._app_state.runtime.monotonic()
         job = await session.jobs.wait(self._tenant, job_id, timeout_seconds)
         if not job.flags & CHAINED or job.status is not Status.COMPLETED:
             return job
         left = None
         if timeout_seconds is not None:
-            left = max(0.0, began + timeout_seconds - self._core.runtime.monotonic())
+            left = max(0.0, began + timeout_seconds - self._app_state.runtime.monotonic())
         return await session.chains.wait(self._tenant, job_id, left)
 
     async def wait_for_chain(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """The last member, once it ended without continuing."""
-        WORKFLOWS.of(self._core.store)
+        WORKFLOWS.of(self._app_state.store)
         timeout_seconds = checks.timeout(timeout)
-        session = await self._core.session()
+        session = await self._app_state.session()
         return await session.chains.wait(self._tenant, job_id, timeout_seconds)
 
     async def wait_for_group(
@@ -193,11 +193,11 @@ class WaitOperations(TenantOperations):
         raise_on_failure: bool = False,
     ) -> object:
         """The value of the group this job is in, once that closed."""
-        store = WORKFLOWS.of(self._core.store)
+        store = WORKFLOWS.of(self._app_state.store)
         timeout_seconds = checks.timeout(timeout)
         checks.flag(raise_on_failure, "raise_on_failure")
-        self._core.awaited.note(self._tenant, [job_id])
-        session = await self._core.session()
+        self._app_state.awaited.note(self._tenant, [job_id])
+        session = await self._app_state.session()
         job, _ = await self._record(job_id)
         closed = await session.groups.wait(self._tenant, job.group_id or job.id, timeout_seconds)
         check_group(closed.root, closed.record, raise_on_failure=raise_on_failure)

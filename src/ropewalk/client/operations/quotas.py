@@ -50,12 +50,12 @@ class QuotaOperations(TenantOperations):
                 field="pending",
             )
         await QUOTAS.of(await self._store()).put_quota(quota)
-        self._core.store.notifier.publish(Hint(control=True))
+        self._app_state.store.notifier.publish(Hint(control=True))
 
     async def remove_quota(self) -> bool:
         """Take this tenant's own quota away. False: it had none."""
         gone = await QUOTAS.of(await self._store()).remove_quota(self._tenant)
-        self._core.store.notifier.publish(Hint(control=True))
+        self._app_state.store.notifier.publish(Hint(control=True))
         return gone
 
     async def quota(self) -> QuotaUse | None:

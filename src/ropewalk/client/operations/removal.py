@@ -73,7 +73,7 @@ class RemovalOperations(TenantOperations):
             if cascade:
                 answers = await self._delete_cascading(ids, removed)
             else:
-                answers = await self._core.store.delete(self._tenant, ids)
+                answers = await self._app_state.store.delete(self._tenant, ids)
             for answer in answers.values():
                 result.count(done=answer is Deletion.DELETED, missing=answer is Deletion.NOT_FOUND)
 
@@ -137,7 +137,7 @@ class RemovalOperations(TenantOperations):
 
     async def _delete_cascading(self, ids: Sequence[str], removed: set[str]) -> Mapping[str, Deletion]:
         """`removed` are those that went along with others so far."""
-        store = self._core.store
+        store = self._app_state.store
         jobs = (await store.get(self._tenant, ids)).jobs
         plain = [each for each, job in jobs.items() if not job.flags & MAY_BE_NEEDED]
         answers = dict.fromkeys(ids, Deletion.NOT_FOUND)
@@ -169,7 +169,7 @@ class RemovalOperations(TenantOperations):
         size = 0
         while size < len(going):
             size = len(going)
-            under = await members_under(self._core.store, self._tenant, list(going.values()))
+            under = await members_under(self._app_state.store, self._tenant, list(going.values()))
             going.update((job.seq, job) for job in under)
             going.update((job.seq, job) for job in dependants.of(list(going.values())))
         return list(going.values())
@@ -216,16 +216,16 @@ class RemovalOperations(TenantOperations):
     async def _purged(
         self, ids: Sequence[str], result: PurgeResult | None = None, *, together: bool = False
     ) -> Mapping[str, Deletion]:
-        purged = await self._core.store.purge(self._tenant, ids, together=together)
+        purged = await self._app_state.store.purge(self._tenant, ids, together=together)
         if result is not None:
             result.cancelled += len(purged.cancelled)
-        self._core.store.notifier.publish(Hint(finished=tuple(job.id for job in purged.cancelled), control=True))
+        self._app_state.store.notifier.publish(Hint(finished=tuple(job.id for job in purged.cancelled), control=True))
         self._publish([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.consequences)
         return purged.answers
 
     async def _in_use(self, ids: Sequence[str]) -> Conflict:
         """Who needs them: what depends on them, or what was queued under them and has not ended."""
-        store = self._core.store
+        store = self._app_state.store
         jobs = list((await store.get(self._tenant, ids)).jobs.values())
         users = (await Dependants.read(store, self._tenant)).of(jobs)
         users += [job for job in await members_under(store, self._tenant, jobs) if not job.terminal]

@@ -53,8 +53,8 @@ class ScheduleOperations(TenantOperations):
         >>> await app.create_schedule("pulse", every=10, job=ping())
         """
         checks.flag(dry_run, "dry_run")
-        await self._core.open()
-        return self._info(await self._core.schedule_editor.create(self._tenant, name, options, dry_run=dry_run))
+        await self._app_state.open()
+        return self._info(await self._app_state.schedule_editor.create(self._tenant, name, options, dry_run=dry_run))
 
     async def edit_schedule(
         self,
@@ -76,7 +76,7 @@ class ScheduleOperations(TenantOperations):
         checks.flag(dry_run, "dry_run")
         check_options(changes)
         template = TemplateChange.of(arguments, using)
-        editor = self._core.schedule_editor
+        editor = self._app_state.schedule_editor
 
         async def decide(held: Schedule, now: Instant) -> PlannedChange:
             if dry_run:
@@ -97,7 +97,7 @@ class ScheduleOperations(TenantOperations):
         """Fire again, from the next time on. What fell into the pause was not missed."""
 
         async def decide(held: Schedule, now: Instant) -> PlannedChange:
-            return PlannedChange(resume(held, now, functions=self._core.functions.following))
+            return PlannedChange(resume(held, now, functions=self._app_state.functions.following))
 
         return await self._changed(name, decide)
 
@@ -112,7 +112,7 @@ class ScheduleOperations(TenantOperations):
         """
         checks.text_or_none(id, "id")
         schedule, now = await self._scheduled(name)
-        fires = self._core.fires
+        fires = self._app_state.fires
         if not fires.can_make(schedule):
             raise InvalidInput(
                 f"the jobs of schedule {name!r} are made by the function {schedule.plan.work!r}, "
@@ -124,8 +124,8 @@ class ScheduleOperations(TenantOperations):
             raise Conflict(
                 f"the function {schedule.plan.work!r} of schedule {name!r} returned no job: there is nothing to enqueue"
             )
-        new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id() if id is None else id)
-        [[accepted]] = await self._core.submit([Submission(jobs=[new])])
+        new = structs.replace(job_of(schedule, made, now), id=self._app_state.runtime.new_id() if id is None else id)
+        [[accepted]] = await self._app_state.submit([Submission(jobs=[new])])
         return self._describe.job(*await self._record(accepted.id))
 
     async def delete_schedule(self, name: str) -> None:
@@ -145,8 +145,8 @@ class ScheduleOperations(TenantOperations):
             return await decide(held, now)
 
         checks.text(name, "name")
-        await self._core.open()
-        editor = self._core.schedule_editor
+        await self._app_state.open()
+        editor = self._app_state.schedule_editor
         return self._info(await (editor.preview if dry_run else editor.change)(self._tenant, name, decided))
 
     async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
@@ -157,7 +157,7 @@ class ScheduleOperations(TenantOperations):
         return read.schedules[0].schedule, read.now
 
     def _info(self, schedule: Schedule, upcoming: int = 5) -> ScheduleInfo:
-        return info_of(schedule, self._describe, self._core.functions.following, upcoming)
+        return info_of(schedule, self._describe, self._app_state.functions.following, upcoming)
 
 
 def _missing(name: str) -> NotFound:

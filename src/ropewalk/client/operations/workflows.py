@@ -21,7 +21,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Filter as Wanted
 from ropewalk.domain.time import to_datetime
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
-from ropewalk.observe.publish import NOTHING_ELSE, Change
+from ropewalk.observe.publish import NO_CONSEQUENCES, Change
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.workflows import GroupRecord, SignalAnswer, WorkflowStore
@@ -30,9 +30,9 @@ from ropewalk.ports.store.workflows import GroupRecord, SignalAnswer, WorkflowSt
 class WorkflowOperations(TenantOperations):
     async def complete(self, job_id: str, value: object = None) -> JobInfo:
         """End a job from outside as completed, with this result. A worker that runs it is told to stop."""
-        WORKFLOWS.of(self._core.store)
+        WORKFLOWS.of(self._app_state.store)
         job, _ = await self._record(job_id)
-        registry = self._core.registry
+        registry = self._app_state.registry
         result = registry.get(job.type).encode_result(value) if job.type in registry else self._encoded(value)
         return await self._end(job_id, EndRequest(result=result))
 
@@ -40,7 +40,9 @@ class WorkflowOperations(TenantOperations):
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
         checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
-            described_error = error_info(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
+            described_error = error_info(
+                error, Category.PERMANENT, code="from_outside", secrets=self._app_state.secret_keys
+            )
         else:
             described_error = ErrorInfo(
                 category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))
@@ -67,7 +69,7 @@ class WorkflowOperations(TenantOperations):
         store, data = await self._workflows(), self._encoded(value)
         answer = await repeated(
             lambda signal_id: store.signal(self._tenant, job_id, name, data, signal_id=signal_id),
-            self._core.runtime,
+            self._app_state.runtime,
             id,
         )
         match answer:
@@ -79,7 +81,7 @@ class WorkflowOperations(TenantOperations):
                 return answer
             case SignalAnswer.DELIVERED | SignalAnswer.DUPLICATE:
                 job, _ = await self._record(job_id)
-                self._core.store.notifier.publish(Hint(ready=(job.queue,)))
+                self._app_state.store.notifier.publish(Hint(ready=(job.queue,)))
                 return answer
 
     async def group(self, group_id: str, *, nodes_max: int = 1000) -> GroupInfo:
@@ -128,7 +130,7 @@ class WorkflowOperations(TenantOperations):
                 result.count(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
 
         unfinished = Filter(group_id=group_id, states=UNFINISHED)
-        return await in_bulk(self._core.store, self._tenant, unfinished, act, dry_run=False)
+        return await in_bulk(self._app_state.store, self._tenant, unfinished, act, dry_run=False)
 
     async def chain(self, job_id: str) -> list[JobInfo]:
         """The jobs of the chain this one is in, first to last; a job that never continued is alone in it."""
@@ -137,7 +139,7 @@ class WorkflowOperations(TenantOperations):
         members = await store.chain(self._tenant, job_id)
         if not members:
             raise missing(job_id)
-        now = await self._core.store.clock()
+        now = await self._app_state.store.clock()
         return [self._describe.job(member, now) for member in members]
 
     async def workflow(self, workflow_id: str, *, nodes_max: int = 10_000) -> WorkflowInfo:
@@ -154,10 +156,10 @@ class WorkflowOperations(TenantOperations):
     async def _graph(self, wanted: Wanted, nodes_max: int) -> tuple[list[JobInfo], list[EdgeInfo]]:
         records: list[JobRecord] = []
         nodes: list[JobInfo] = []
-        async for job, now in jobs_of(self._core.store, self._tenant, wanted, nodes_max):
+        async for job, now in jobs_of(self._app_state.store, self._tenant, wanted, nodes_max):
             records.append(job)
             nodes.append(self._describe.job(job, now))
-        return nodes, await edges_of(WORKFLOWS.of(self._core.store), records)
+        return nodes, await edges_of(WORKFLOWS.of(self._app_state.store), records)
 
     async def _end(self, job_id: str, request: EndRequest) -> JobInfo:
         answer = await (await self._workflows()).end(self._tenant, job_id, request)
@@ -166,13 +168,13 @@ class WorkflowOperations(TenantOperations):
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is already {answer.state.value}")
         job = answer.job
-        self._publish([Change(job, Move.END, job.error)], answer.consequences or NOTHING_ELSE, control=True)
+        self._publish([Change(job, Move.END, job.error)], answer.consequences or NO_CONSEQUENCES, control=True)
         return self._describe.job(job, job.updated_at)
 
     def _encoded(self, value: object) -> bytes | None:
         if value is None:
             return None
-        data, limit = self._core.codec.encode(value, Any), self._core.bounds.payload_bytes_max
+        data, limit = self._app_state.codec.encode(value, Any), self._app_state.bounds.payload_bytes_max
         if len(data) > limit:
             raise LimitExceeded(f"the value is {len(data):,} bytes, over payload_bytes_max={limit:,}", field="value")
         return data

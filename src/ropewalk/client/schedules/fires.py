@@ -18,7 +18,7 @@ from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub
-from ropewalk.observe.tracing import fired, firing
+from ropewalk.observe.tracing import begin_fire_span, end_fire_span
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
@@ -91,7 +91,7 @@ class Fires:
         return PlannedChange(advance(schedule, taken), fires)
 
     def _fire(self, schedule: Schedule, at: Instant, new: NewJob) -> Fire:
-        span = firing(schedule.name, new, self._tracing, self._events)
+        span = begin_fire_span(schedule.name, new, self._tracing, self._events)
         return Fire(at, new if span is None else structs.replace(new, trace=span.trace), span)
 
     def can_make(self, schedule: Schedule) -> bool:
@@ -133,9 +133,9 @@ class Fires:
             if self._events.meter is not None:
                 self._events.meter.fired(schedule.name)
             if fire.span is not None:
-                fired(fire.span, self._events)
+                end_fire_span(fire.span, self._events)
             self._publish_fire(schedule, fire, accepted)
-            self._events.accepted([fire.job], [accepted])
+            self._events.publish_accepted([fire.job], [accepted])
             if not accepted.duplicate:
                 queues.add(fire.job.queue)
         if queues:
@@ -143,7 +143,7 @@ class Fires:
 
     def _publish_fire(self, schedule: Schedule, fire: Fire, accepted: Accepted) -> None:
         new = fire.job
-        if not self._events.heard(new.type):
+        if not self._events.has_listener(new.type):
             return
         self._events.emit(
             Event(

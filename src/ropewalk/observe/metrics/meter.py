@@ -50,14 +50,14 @@ class Meter:
         for job_type, count in Counter([new.type for new in jobs]).items():
             self._registry.add(catalogue.ENQUEUED, (job_type,), count)
 
-    def moved(self, news: Sequence[Change]) -> None:
+    def moved(self, changes: Sequence[Change]) -> None:
         """What became of jobs, whoever moved them."""
-        for job_type, told in _by_type(news, [each.job.type for each in news]).items():
-            used = [each.job.attempt for each in told if each.move is _COMPLETE]
+        for job_type, members in _by_type(changes, [each.job.type for each in changes]).items():
+            used = [each.job.attempt for each in members if each.move is _COMPLETE]
             if used:
                 self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
-            if len(used) < len(told):
-                others = [each for each in told if each.move is not _COMPLETE]
+            if len(used) < len(members):
+                others = [each for each in members if each.move is not _COMPLETE]
                 self._count_others(job_type, others)
                 used += [each.job.attempt for each in others if each.job.status in TERMINAL]
             self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
@@ -69,9 +69,9 @@ class Meter:
         registry, now = self._registry, attempts[-1].now()
         registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
-        for job_type, told in _by_type(attempts, [each.job.type for each in attempts]).items():
-            timings = [each.timing for each in told if each.timing is not None]
-            jobs = [each.job for each in told if each.timing is not None]  # not those given back before they began
+        for job_type, members in _by_type(attempts, [each.job.type for each in attempts]).items():
+            timings = [each.timing for each in members if each.timing is not None]
+            jobs = [each.job for each in members if each.timing is not None]  # not those given back before they began
             waited = [
                 (job.started_at or job.run_at) - job.run_at + each.waited_us
                 for job, each in zip(jobs, timings, strict=True)
@@ -110,10 +110,10 @@ class Meter:
     def erred(self, phase: str) -> None:
         self._registry.add(catalogue.ERRORS, (phase,), 1)
 
-    def _count_others(self, job_type: str, news: Sequence[Change]) -> None:
-        for move, count in Counter(each.move for each in news).items():
+    def _count_others(self, job_type: str, changes: Sequence[Change]) -> None:
+        for move, count in Counter(each.move for each in changes).items():
             if move is Move.END:
-                completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in news)
+                completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in changes)
                 self._registry.add(catalogue.COMPLETED, (job_type,), completed)
                 self._registry.add(catalogue.FAILED, (job_type,), count - completed)
             elif move in _GIVEN_BACK:
@@ -122,11 +122,11 @@ class Meter:
                 self._registry.add(_OF_MOVE[move], (job_type,), count)
 
 
-def _by_type(told: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:
+def _by_type(members: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:
     """Apart by their types, which are named in the same order."""
     if types and types.count(types[0]) == len(types):  # nearly always, and every job comes by here
-        return {types[0]: told}
+        return {types[0]: members}
     by_type: dict[str, list[T]] = {}
-    for each, job_type in zip(told, types, strict=True):
+    for each, job_type in zip(members, types, strict=True):
         by_type.setdefault(job_type, []).append(each)
     return by_type

@@ -78,8 +78,8 @@ class Metrics:
     content_type: Final = CONTENT_TYPE
     """to answer a scrape with"""
 
-    def __init__(self, core: AppState, registry: Registry, meter: Meter | None) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState, registry: Registry, meter: Meter | None) -> None:
+        self._app_state = app_state
         self._registry = registry
         self._meter = meter
         self._next_look = float("-inf")
@@ -96,18 +96,18 @@ class Metrics:
         return self._registry.collect()
 
     async def _look(self) -> None:
-        runtime = self._core.runtime
+        runtime = self._app_state.runtime
         began = runtime.monotonic()
         if began < self._next_look:
             return
         self._next_look = began + LOOK_SECONDS  # others who come meanwhile do not look, too
         try:
-            await self._core.open()
-            diagnosis = DIAGNOSIS.if_declared(self._core.store)
+            await self._app_state.open()
+            diagnosis = DIAGNOSIS.if_declared(self._app_state.store)
             backlog = [] if diagnosis is None else await diagnosis.backlog()
-            now = await self._core.store.clock()
+            now = await self._app_state.store.clock()
         except RopewalkError as error:
-            self._core.events.report(error, "metrics")
+            self._app_state.events.report(error, "metrics")
             backlog, now = [], 0  # what this process counted is shown all the same
         self._set(backlog, now)
         self._next_look = began + max(LOOK_SECONDS, LOOK_SHARE * (runtime.monotonic() - began))
@@ -120,7 +120,7 @@ class Metrics:
             queue, job_type = each.lane.queue, each.lane.type
             ready[queue] += each.ready
             oldest[queue] = min(each.oldest_ready_at, oldest.get(queue, each.oldest_ready_at))
-            if job_type not in self._core.registry:
+            if job_type not in self._app_state.registry:
                 unknown[job_type] += each.ready
         largest = [queue for queue, _ in ready.most_common()]
         ages = [((queue,), max(0, now - oldest[queue]) / SECOND) for queue in largest]

@@ -35,7 +35,7 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     limit: int
     room: Mapping[str, int] = {}
     """type → at most so many of it this time; one that is not named may fill the claim"""
-    passing: frozenset[int] = frozenset()
+    ignored: frozenset[int] = frozenset()
     """jobs (by seq) to leave where they are: this worker declined them a while ago"""
     suspects: Suspects = Suspects()
     """Those that this worker holds: jobs that were running when a worker died."""

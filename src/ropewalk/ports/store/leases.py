@@ -149,7 +149,7 @@ class Leasing(Protocol):
 
         Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
         domain.jobs.order.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
-        newer record format, beyond the `room` of its type, among those it is `passing`, or under a limit without
+        newer record format, beyond the `room` of its type, among those that it ignores, or under a limit without
         room (domain.limits.headroom; what runs is counted in this transaction, and no other claim gives out jobs under
         the same limit meanwhile): such a lane is passed over whole. With more than 256 lanes of keys the claim looks
         into some of them, and the next one goes on there. A ready job past its deadline is expired instead. Also takes

@@ -155,7 +155,7 @@ class BufferContract(Contract):
         others = await _suspects(bench, 2, queues=("r",))
         await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=0))
         assert [job.id for job in await bench.claim(9)] == others
-        assert [job.id for job in await bench.claim(9, passing=frozenset({(await bench.job(held_back)).seq}))] == []
+        assert [job.id for job in await bench.claim(9, ignored=frozenset({(await bench.job(held_back)).seq}))] == []
 
 
 async def _suspects(

@@ -62,9 +62,9 @@ class DeclinedJobContract(Contract):
         first, second, third = [await bench.running() for _ in range(3)]
         for job in (first, second, third):
             await bench.settle(job, Move.RELEASE)
-        passing = frozenset({first.seq, second.seq})
-        assert [job.id for job in await bench.claim(9, passing=passing)] == [third.id]
-        assert await bench.claim(9, passing=passing) == []
+        ignored = frozenset({first.seq, second.seq})
+        assert [job.id for job in await bench.claim(9, ignored=ignored)] == [third.id]
+        assert await bench.claim(9, ignored=ignored) == []
         assert [job.id for job in await bench.claim(9, owner="other")] == [first.id, second.id]
 
     async def test_a_declined_last_attempt_does_not_hold_up_its_line(self, bench: Bench) -> None:
@@ -72,15 +72,15 @@ class DeclinedJobContract(Contract):
         declined = await bench.running(max_attempts=1)
         await bench.settle(declined, Move.RELEASE)
         behind = await bench.add()
-        passing = frozenset({declined.seq})
-        assert [job.id for job in await bench.claim(9, slots=0, passing=passing)] == [behind]
+        ignored = frozenset({declined.seq})
+        assert [job.id for job in await bench.claim(9, slots=0, ignored=ignored)] == [behind]
 
     async def test_the_deadline_of_a_declined_job_still_counts(self, bench: Bench) -> None:
         """R5: passed over or not."""
         declined = await bench.running(ttl_us=SECOND)
         await bench.settle(declined, Move.RELEASE)
         await bench.runtime.advance(2)
-        await bench.claim(9, passing=frozenset({declined.seq}))
+        await bench.claim(9, ignored=frozenset({declined.seq}))
         assert await bench.state(declined.id) is State.DEAD_LETTER
 
     async def test_a_job_that_others_overtook_in_the_buffer_has_not_started(self, bench: Bench) -> None:

@@ -50,7 +50,7 @@ class Declined:
         self._until[seq] = (now + span, span)
         return True
 
-    def passing(self, now: float) -> frozenset[int]:
+    def ignored(self, now: float) -> frozenset[int]:
         """Returns the jobs that claims ignore now."""
         return frozenset(seq for seq, (until, _) in self._until.items() if until > now)
 
@@ -67,7 +67,7 @@ class Ask(NamedTuple):
     """The claim brings jobs of these types only, each with a lease of this length."""
     room: Mapping[str, int]
     """Of these types the claim brings this many jobs at most."""
-    passing: frozenset[int]
+    ignored: frozenset[int]
     """The claim ignores these jobs."""
 
 
@@ -104,38 +104,44 @@ class Admission:
             if each.options.batch is not None and each.options.batch.max_batches is not None
         }
         """The size of a batch of each type with `max_batches`."""
-        executor.batches.on_declined = self.pass_over
-        self._whole = Paced(concurrency) if isinstance(concurrency, RateLimited) else None
-        self._paced = {name: Paced(each) for name, each in own.items() if isinstance(each, RateLimited)}
+        executor.batches.on_declined = self.ignore
+        self._rate_of_worker = RatePolicyState(concurrency) if isinstance(concurrency, RateLimited) else None
+        self._rates_of_types = {
+            name: RatePolicyState(each) for name, each in own.items() if isinstance(each, RateLimited)
+        }
 
     def __bool__(self) -> bool:
         """Whether any policy of this worker or of its types limits what it may start."""
-        return self._accept is not None or self._whole is not None or bool(self._most or self._paced or self._batched)
+        return (
+            self._accept is not None
+            or self._rate_of_worker is not None
+            or bool(self._most or self._rates_of_types or self._batched)
+        )
 
     def concerns(self, job_type: str) -> bool:
         """Whether a policy may keep a job of this type from starting in this worker."""
-        everything = self._accept is not None or self._whole is not None
-        return everything or any(job_type in own for own in (self._most, self._paced, self._batched))
+        everything = self._accept is not None or self._rate_of_worker is not None
+        return everything or any(job_type in own for own in (self._most, self._rates_of_types, self._batched))
 
     def ask(self, wanted: int) -> Ask:
         """Returns what a claim for `wanted` jobs may ask for under the policies."""
         now, here = self._now(), {*self._buffer, *self._buffer.running}
-        for paced in self._all_paced():
-            paced.pace.keep(here)
+        for rate in self._all_rates():
+            rate.keep(here)
         room = self._places(here)
-        for name, paced in self._paced.items():
-            if (starts := paced.pace.room(now)) is not None:
+        for name, rate in self._rates_of_types.items():
+            if (starts := rate.room(now)) is not None:
                 room[name] = min(starts, room.get(name, starts))
         limit = wanted
-        if self._whole is not None and (starts := self._whole.pace.room(now)) is not None:
+        if self._rate_of_worker is not None and (starts := self._rate_of_worker.room(now)) is not None:
             limit = min(limit, max(0, starts))
         types = {name: span for name, span in self._types.items() if room.get(name, 1) > 0}
         if types.keys() <= room.keys():
             limit = min(limit, sum(room[name] for name in types))
-        passing = (
-            self._declined.passing(self._worker_context.runtime.monotonic()) | self._worker_context.misfits.passing()
+        ignored = (
+            self._declined.ignored(self._worker_context.runtime.monotonic()) | self._worker_context.misfits.ignored()
         )
-        return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, passing)
+        return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, ignored)
 
     def _places(self, here: Iterable[Attempt]) -> dict[str, int]:
         """Returns how many more jobs of each type may be claimed.
@@ -156,7 +162,7 @@ class Admission:
             places[name] = min(fitting, places.get(name, fitting))
         return places
 
-    def pass_over(self, attempts: Iterable[Attempt]) -> None:
+    def ignore(self, attempts: Iterable[Attempt]) -> None:
         """Has claims ignore these jobs for a while, so that other workers get them: they could not start here."""
         now = self._worker_context.runtime.monotonic()
         for attempt in attempts:
@@ -169,14 +175,14 @@ class Admission:
     def began(self, attempt: Attempt) -> None:
         """Counts the start of a job for its rates."""
         now = self._now()
-        for paced in self._paced_of(attempt):
-            paced.pace.began(attempt, now)
+        for rate in self._rates_of(attempt):
+            rate.began(attempt, now)
 
     def room_in_seconds(self) -> float | None:
         """Returns after how many seconds the first of the exhausted rates has room again; None if no rate is
         exhausted."""
         now = self._now()
-        times = [at for paced in self._all_paced() if (at := paced.pace.room_at(now)) is not None]
+        times = [at for rate in self._all_rates() if (at := rate.room_at(now)) is not None]
         return (min(times) - now) / SECOND if times else None
 
     def _is_accepted(self, attempt: Attempt) -> bool:
@@ -193,31 +199,31 @@ class Admission:
         return accepted
 
     def _has_room(self, attempt: Attempt) -> bool:
-        now, of_it = self._now(), self._paced_of(attempt)
-        keys = [self._key(paced, attempt) for paced in of_it]
-        full = [(paced, key) for paced, key in zip(of_it, keys, strict=True) if not paced.pace.has_room(key, now)]
+        now, of_it = self._now(), self._rates_of(attempt)
+        keys = [self._key(rate, attempt) for rate in of_it]
+        full = [(rate, key) for rate, key in zip(of_it, keys, strict=True) if not rate.has_room(key, now)]
         if full:
-            self._settler.release([attempt], after_us=max(paced.pace.away_us(key, now) for paced, key in full))
+            self._settler.release([attempt], after_us=max(rate.away_us(key, now) for rate, key in full))
             return False
-        for paced, key in zip(of_it, keys, strict=True):
-            paced.pace.let_in(attempt, key)
+        for rate, key in zip(of_it, keys, strict=True):
+            rate.let_in(attempt, key)
         return True
 
-    def _key(self, paced: Paced, attempt: Attempt) -> str | None:
-        if paced.policy.per is None:
+    def _key(self, rate: RatePolicyState, attempt: Attempt) -> str | None:
+        if rate.policy.per is None:
             return None
         try:
-            return guarded(_text_of, paced.policy.per, Offer(attempt.job, attempt.job_type))
+            return guarded(_text_of, rate.policy.per, Offer(attempt.job, attempt.job_type))
         except Exception as error:
             self._worker_context.events.report(error, "per")
             return None
 
-    def _paced_of(self, attempt: Attempt) -> list[Paced]:
-        both = (self._whole, self._paced.get(attempt.job.type))
-        return [paced for paced in both if paced is not None]
+    def _rates_of(self, attempt: Attempt) -> list[RatePolicyState]:
+        both = (self._rate_of_worker, self._rates_of_types.get(attempt.job.type))
+        return [rate for rate in both if rate is not None]
 
-    def _all_paced(self) -> list[Paced]:
-        return [*self._paced.values(), *(() if self._whole is None else (self._whole,))]
+    def _all_rates(self) -> list[RatePolicyState]:
+        return [*self._rates_of_types.values(), *(() if self._rate_of_worker is None else (self._rate_of_worker,))]
 
     def _now(self) -> Instant:
         return round(self._worker_context.runtime.monotonic() * SECOND)
@@ -231,11 +237,3 @@ def _is_true(accept: Accept, offer: Offer) -> bool:
 def _text_of(per: Callable[[Offer], str | None], offer: Offer) -> str | None:
     key = per(offer)
     return None if key is None else str(key)
-
-
-class Paced:
-    """A rate policy with its running state (`pace`)."""
-
-    def __init__(self, policy: RateLimited) -> None:
-        self.policy = policy
-        self.pace = RatePolicyState(policy)

@@ -37,17 +37,17 @@ class Backlog:
     def __init__(self, alarm: BacklogAlarm) -> None:
         self._older_than = to_span(alarm.older_than, "older_than") / SECOND
         self._every = None if alarm.every is None else to_span(alarm.every, "every") / SECOND
-        self._told_at: float | None = None
+        self._alarmed_at: float | None = None
         """The time of the last event about the backlog; None if there is no backlog."""
 
     def saw(self, waited_seconds: float, *, filled: bool, now: float) -> Change | None:
         """Returns the event to send after a claim that brought a job which had waited this long. `filled` says that the
         claim brought all the jobs it asked for, so that more may wait."""
         if not filled or waited_seconds <= self._older_than:
-            was_told, self._told_at = self._told_at, None
-            return None if was_told is None else "backlog_over"
-        if self._told_at is None or (self._every is not None and now - self._told_at >= self._every):
-            self._told_at = now
+            alarmed_at, self._alarmed_at = self._alarmed_at, None
+            return None if alarmed_at is None else "backlog_over"
+        if self._alarmed_at is None or (self._every is not None and now - self._alarmed_at >= self._every):
+            self._alarmed_at = now
             return "backlog"
         return None
 
@@ -70,4 +70,4 @@ class Alarm:
         if change is None or self._about is None:
             return
         message = f"waited {waited:.1f} s" if change == "backlog" else None
-        self._worker_context.events.tell(self._about, change, message=message)
+        self._worker_context.events.emit_about(self._about, change, message=message)

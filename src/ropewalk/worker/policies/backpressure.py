@@ -112,11 +112,11 @@ def _is_over(measured: float | None, mark: Seconds | None) -> bool:
     return measured is not None and mark is not None and measured > to_span(mark, "mark") / SECOND
 
 
-Asked: TypeAlias = Seconds | None
-Hook: TypeAlias = Callable[[Load], Asked | Awaitable[Asked]]
+Answer: TypeAlias = Seconds | None
+Hook: TypeAlias = Callable[[Load], Answer | Awaitable[Answer]]
 
 
-def _wait_of(answer: Asked) -> float:
+def _wait_of(answer: Answer) -> float:
     return to_span(answer or 0, "backpressure") / SECOND
 
 

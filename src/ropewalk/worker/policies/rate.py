@@ -28,6 +28,7 @@ class RatePolicyState:
     """The starts of jobs that count against one rate policy."""
 
     def __init__(self, policy: RateLimited) -> None:
+        self.policy = policy
         self._each = None if policy.per is None else policy.rate
         self._all = policy.rate if policy.per is None else policy.total
         self._state: RateState | None = None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from ropewalk.domain.retention import Retention
-from ropewalk.observe.publish import NOTHING_ELSE
+from ropewalk.observe.publish import NO_CONSEQUENCES
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import STATISTICS, WORKFLOWS
 from ropewalk.ports.store.consequences import Consequences
@@ -91,7 +91,7 @@ class Reclaimer:
         asked_at = monotonic()
         consequences = await store.sweep(self._config.batch, take_back_until=self._worker_context.take_back_until())
         contact.answered("sweep", asked_at)
-        if consequences != NOTHING_ELSE:
+        if consequences != NO_CONSEQUENCES:
             self._on_consequences(consequences)
         return len(consequences.moved) >= self._config.batch
 
@@ -156,6 +156,6 @@ class Cascade:
 
     async def run_once(self) -> bool:
         consequences = await self._store.cascade(self._config.batch)
-        if consequences != NOTHING_ELSE:
+        if consequences != NO_CONSEQUENCES:
             self._on_consequences(consequences)
         return consequences.more

@@ -156,6 +156,6 @@ class Redriver:
     def _tell(self, jobs: list[JobRecord]) -> None:
         worker_context = self._worker_context
         for job in jobs:
-            worker_context.events.tell(structs.replace(job, attempt=0), "queued", message=REASON)
+            worker_context.events.emit_about(structs.replace(job, attempt=0), "queued", message=REASON)
         if jobs:
             worker_context.store.notifier.publish(Hint(ready=tuple({job.queue for job in jobs})))

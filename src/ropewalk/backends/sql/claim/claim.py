@@ -154,7 +154,7 @@ class Claiming:
             return None
         [sublane] = self._sublanes
         as_it_came = not self._overdue and not self._cache.was_held_up
-        if not as_it_came or self._bounded or self._request.passing or sublane >= KEYED_FROM or sublane % 2:
+        if not as_it_came or self._bounded or self._request.ignored or sublane >= KEYED_FROM or sublane % 2:
             return None
         return SingleSublane(sublane, self._given[0].lane, self._snapshot.control)
 
@@ -245,7 +245,7 @@ class Claiming:
         A job that must start at once, and for which no slot is free, ends the claim: if other jobs went past it, there
         might never be a free slot for it.
         """
-        now, bounded, passing = self._tx.now, self._bounded, self._request.passing
+        now, bounded, ignored = self._tx.now, self._bounded, self._request.ignored
         for job in heapq.merge(*(self._ready(sublane, chunk, heads) for sublane in sublanes), key=rank_of):
             if self._held_up is not None:
                 return
@@ -256,7 +256,7 @@ class Claiming:
                     return
                 self._overdue.append(job.seq)
                 continue
-            if (passing and job.seq in passing) or (job.crashes and not self._quarantine.admits(job)):
+            if (ignored and job.seq in ignored) or (job.crashes and not self._quarantine.admits(job)):
                 continue
             if len(self._given) >= self._request.slots and must_start_at_once(job):
                 self._held_up = line

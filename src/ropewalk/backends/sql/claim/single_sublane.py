@@ -122,7 +122,7 @@ def _suits(single: SingleSublane, request: ClaimRequest) -> bool:
         and (request.tenants is None or tenant in request.tenants)
         and (request.queues is None or queue in request.queues)
         and not request.room
-        and not request.passing
+        and not request.ignored
         and not request.unanswered
     )
 
