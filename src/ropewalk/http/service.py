@@ -19,7 +19,7 @@ class Service:
 
     def __init__(self, app: App) -> None:
         self.app: Final = app
-        self.core: Final[AppState] = app._core  # the service is a part of this package, beside the client
+        self.core: Final[AppState] = app._app_state  # the service is a part of this package, beside the client
         self.describe: Final = Describer(self.core.registry, self.core.codec, self.core.secret_keys)
         self.draining: Final = asyncio.Event()
         """Set when the server stops: waits and streams end then."""
