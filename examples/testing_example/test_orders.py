@@ -37,7 +37,7 @@ async def test_an_order_is_confirmed_and_reminded_of(rehearse: Rehearse) -> None
 async def test_a_paid_order_is_not_reminded_of(rehearse: Rehearse) -> None:
     rehearsal = rehearse(app)
     reminder = await rehearsal.run(confirm("order-8"))
-    assert await rehearsal.cancel(reminder, reason="paid") is CancelStatus.CANCELLED
+    assert (await rehearsal.cancel(reminder, reason="paid")).status is CancelStatus.CANCELLED
     await rehearsal.advance(days=2)
     assert await rehearsal.drain() == 0
 

@@ -9,11 +9,11 @@ from ropewalk.client.client import Client, job_to_enqueue
 from ropewalk.client.handle import Handle
 from ropewalk.client.portal import Portal, SyncEvents, blocking
 from ropewalk.client.store_client import StoreClient
+from ropewalk.client.views.answers import CancelResult, SubmissionInfo
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import PartlyEnqueued, RopewalkError
 from ropewalk.observe.metrics.metrics import Metrics
@@ -49,6 +49,10 @@ class SyncHandle(Generic[S_co, G_co]):
     def ignored(self) -> tuple[str, ...]:
         return self._handle.ignored
 
+    @property
+    def submission(self) -> SubmissionInfo | None:
+        return self._handle.submission
+
     def __repr__(self) -> str:
         return f"Sync{self._handle!r}"
 
@@ -67,7 +71,7 @@ class SyncHandle(Generic[S_co, G_co]):
     def status(self) -> JobInfo:
         return self._portal.call(self._handle.status())
 
-    def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelStatus:
+    def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelResult:
         return self._portal.call(self._handle.cancel(reason=reason, force=force))
 
     def events(self) -> SyncEvents:

@@ -255,12 +255,14 @@ def test_cancel_says_what_it_cannot(ropewalk: Run, jobs: Jobs) -> None:
     answer = ropewalk("jobs", "cancel", jobs.added, "missing")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.splitlines() == [
-        f"error: {jobs.added} has already ended: there is nothing to cancel",
+        f"error: {jobs.added} has already ended (completed): there is nothing to cancel",
         "error: missing: no such job for this tenant",
     ]
     answer = ropewalk("jobs", "cancel", jobs.added, "--json")
     assert answer.code == 1
-    assert answer.json == {"jobs": [{"job_id": jobs.added, "status": "already_complete"}]}
+    assert answer.json == {
+        "jobs": [{"job_id": jobs.added, "status": "already_complete", "previous_state": "completed"}]
+    }
 
 
 def test_why(ropewalk: Run, jobs: Jobs) -> None:

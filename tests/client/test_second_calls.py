@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ropewalk import App, JobInfo, State, job
-from ropewalk.client.views.answers import RetryResult
+from ropewalk.client.views.answers import CancelResult, RetryResult
 from ropewalk.errors import RopewalkError
 from tests.apps import MakeApp
 
@@ -80,7 +80,7 @@ async def _answered(call: Awaitable[Any]) -> str:
         return type(error).__name__
     if isinstance(answer, JobInfo):
         return "the job"
-    return str(answer.status if isinstance(answer, RetryResult) else answer)
+    return str(answer.status if isinstance(answer, CancelResult | RetryResult) else answer)
 
 
 async def _shown(app: App, job_id: str) -> tuple[State | None, list[str]]:

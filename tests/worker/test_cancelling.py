@@ -57,10 +57,10 @@ async def test_a_waiting_job_is_cancelled_at_once(make_app: MakeApp) -> None:
     app = make_app(quick)
     async with app:
         handle = await app.enqueue(quick())
-        assert await handle.cancel(reason="not needed") is CancelStatus.CANCELLED
+        assert (await handle.cancel(reason="not needed")).status is CancelStatus.CANCELLED
         with pytest.raises(JobCancelled, match="not needed"):
             await handle.result(timeout=5)
-        assert await handle.cancel() is CancelStatus.ALREADY_COMPLETE
+        assert (await handle.cancel()).status is CancelStatus.ALREADY_COMPLETE
 
 
 async def test_a_cooperative_cancel_is_seen_by_the_handler(make_app: MakeApp) -> None:
@@ -68,7 +68,7 @@ async def test_a_cooperative_cancel_is_seen_by_the_handler(make_app: MakeApp) ->
     async with app.running():
         handle = await app.enqueue(patient())
         await asyncio.wait_for(started.wait(), 5)
-        assert await handle.cancel(reason="enough") is CancelStatus.CANCEL_REQUESTED
+        assert (await handle.cancel(reason="enough")).status is CancelStatus.CANCEL_REQUESTED
         with pytest.raises(JobCancelled):
             await handle.result(timeout=5)
     assert ran == ["enough"]
@@ -88,7 +88,7 @@ async def test_force_stops_the_handler_and_the_slot_goes_on(make_app: MakeApp) -
     async with app.running(concurrency=1):
         handle = await app.enqueue(stubborn())
         await asyncio.wait_for(started.wait(), 5)
-        assert await handle.cancel(force=True) is CancelStatus.CANCEL_REQUESTED
+        assert (await handle.cancel(force=True)).status is CancelStatus.CANCEL_REQUESTED
         with pytest.raises(JobCancelled):
             await handle.result(timeout=5)
         assert await app.enqueue(quick()).result(timeout=5) == 1
@@ -98,7 +98,7 @@ async def test_force_stops_the_handler_and_the_slot_goes_on(make_app: MakeApp) -
 async def test_unknown_ids_and_bulk_with_dry_run(make_app: MakeApp) -> None:
     app = make_app(quick)
     async with app:
-        assert await app.cancel("nope") is CancelStatus.NOT_FOUND
+        assert (await app.cancel("nope")).status is CancelStatus.NOT_FOUND
         handles = await app.enqueue_many((quick() for _ in range(5)), tags={"batch": "1"})
         await app.enqueue(quick())
         wanted = Filter(tags={"batch": "1"})

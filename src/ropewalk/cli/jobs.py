@@ -18,17 +18,12 @@ from ropewalk.cli.schedule_options import tag_of
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
-from ropewalk.client.views.answers import LogInfo, RetryResult
+from ropewalk.client.views.answers import CancelResult, LogInfo, RetryResult, why_not_retried
 from ropewalk.client.views.jobs import INCLUDABLE, HistoryInfo, JobInfo
-from ropewalk.domain.jobs.operations import DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES, CancelStatus, RetryStatus
+from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
 from ropewalk.fleet.exit_codes import ExitCode
 
-_REFUSED: Final = {
-    "damaged_row": "repair the columns that its error names, see `ropewalk jobs show`",
-    UNMET_DEPENDENCIES: "it never started and waits for a job that failed; retry that one first",
-    DEPENDANTS_UNRESOLVED: "jobs that depend on it have yet to learn how it ended; try again in a few seconds",
-}
 STATES: Final = click.Choice([each.value for each in State])
 STATES_HELP: Final = f"Only jobs in this state. Repeatable. One of {', '.join(State)}."
 
@@ -197,17 +192,17 @@ def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force:
     A waiting job is cancelled at once. The handler of a running job is asked to stop; with --force it is stopped.
     """
 
-    async def end(client: Client) -> list[tuple[str, CancelStatus]]:
+    async def end(client: Client) -> list[CancelResult]:
         meant = await ids.job_ids(client, job_ids)
-        return [(each, await client.cancel(each, reason=reason, force=force)) for each in meant]
+        return [await client.cancel(each, reason=reason, force=force) for each in meant]
 
     answers = target.run(end)
     if as_json:
-        render.echo_json({"jobs": [{"job_id": job_id, "status": status} for job_id, status in answers]})
+        render.echo_json({"jobs": answers})
     else:
-        for job_id, status in answers:
-            _tell_cancel(job_id, status)
-    done = all(status in (CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED) for _, status in answers)
+        for answer in answers:
+            _tell_cancel(answer)
+    done = all(answer.status in (CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED) for answer in answers)
     return ExitCode.OK if done else ExitCode.FAILED
 
 
@@ -218,17 +213,16 @@ def _tell_retry(answer: RetryResult) -> None:
         case RetryStatus.NOT_FOUND:
             complain(f"{answer.job_id}: no such job for this tenant")
         case RetryStatus.NOT_RETRIABLE:
-            why = _REFUSED.get(answer.reason or "", "only failed and dead_letter jobs can be retried")
-            complain(f"{answer.job_id} cannot be retried ({answer.reason}): {why}")
+            complain(f"{answer.job_id} cannot be retried ({answer.reason}): {why_not_retried(answer.reason)}")
 
 
-def _tell_cancel(job_id: str, status: CancelStatus) -> None:
-    match status:
+def _tell_cancel(answer: CancelResult) -> None:
+    match answer.status:
         case CancelStatus.CANCELLED:
-            render.echo(f"{job_id}  cancelled")
+            render.echo(f"{answer.job_id}  cancelled")
         case CancelStatus.CANCEL_REQUESTED:
-            render.echo(f"{job_id}  is running; its worker has been asked to stop it")
+            render.echo(f"{answer.job_id}  is running; its worker has been asked to stop it")
         case CancelStatus.ALREADY_COMPLETE:
-            complain(f"{job_id} has already ended: there is nothing to cancel")
+            complain(f"{answer.job_id} has already ended ({answer.previous_state}): there is nothing to cancel")
         case CancelStatus.NOT_FOUND:
-            complain(f"{job_id}: no such job for this tenant")
+            complain(f"{answer.job_id}: no such job for this tenant")

@@ -191,14 +191,7 @@ class Client(
     def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
         """Bound to the tenant the job was given, which an option may have made another than ours."""
         client = self if new.tenant == self._tenant else Client(self._app_state, new.tenant)
-        return Handle(
-            client,
-            accepted.id,
-            job.type,
-            group_id=accepted.group_id,
-            duplicate=accepted.duplicate,
-            ignored=accepted.ignored,
-        )
+        return Handle(client, accepted.id, job.type, accepted=accepted)
 
     def _new(self, job: Job[Any, Any], options: EnqueueOptions) -> NewJob:
         new = self._app_state.new_job(job, options, self._tenant)

@@ -13,16 +13,17 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from ropewalk.client.views.answers import CancelResult, SubmissionInfo
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.jobs.flags import FORGOTTEN
-from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput, JobCancelled, JobFailed, NeverEnqueued, NotFound, StoreUnavailable
 from ropewalk.observe.events import Event
+from ropewalk.ports.store.submission import Accepted
 
 if TYPE_CHECKING:
     from ropewalk.client.client import Client
@@ -57,7 +58,7 @@ G_co = TypeVar("G_co", covariant=True)
 class Handle(Generic[S_co, G_co]):
     """A durable job. Not awaitable: say which result you mean."""
 
-    __slots__ = ("_client", "_is_type_known", "_job_type", "duplicate", "group_id", "id", "ignored")
+    __slots__ = ("_accepted", "_client", "_is_type_known", "_job_type", "duplicate", "group_id", "id", "ignored")
 
     def __init__(
         self,
@@ -65,24 +66,28 @@ class Handle(Generic[S_co, G_co]):
         job_id: str,
         job_type: JobType[..., S_co, G_co] | None,
         *,
-        group_id: str | None = None,
-        duplicate: bool = False,
-        ignored: tuple[str, ...] = (),
+        accepted: Accepted | None = None,
         is_type_known: bool = True,
     ) -> None:
         self._client = client
+        self._accepted = accepted
         self._job_type = job_type
         self._is_type_known = is_type_known
         """False while nobody has looked whether the job is of this type."""
         self.id = job_id
-        self.group_id = group_id or job_id
-        self.duplicate = duplicate
+        self.group_id = job_id if accepted is None else accepted.group_id
+        self.duplicate = accepted is not None and accepted.duplicate
         """the enqueue found this job already there"""
-        self.ignored = ignored
+        self.ignored: tuple[str, ...] = () if accepted is None else accepted.ignored
         """of a duplicate: names of the options in which the enqueue differed from the job, which keeps its own"""
 
     def __repr__(self) -> str:
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
+
+    @property
+    def submission(self) -> SubmissionInfo | None:
+        """What the store answered to the enqueue. None for a handle that `app.handle()` made."""
+        return None if self._accepted is None else SubmissionInfo.of(self._accepted)
 
     async def result(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
@@ -139,7 +144,7 @@ class Handle(Generic[S_co, G_co]):
     async def status(self) -> JobInfo:
         return await self._client.get(self.id)
 
-    async def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelStatus:
+    async def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelResult:
         return await self._client.cancel(self.id, reason=reason, force=force)
 
     async def events(self) -> AsyncIterator[Event]:

@@ -218,9 +218,17 @@ def _add_alike(
         own["spawn_key"] = [new.spawn_key for new in jobs]
     if not records.insert_alike(tx, lanes, first, own, control=control):
         raise ControlChanged
-    state, run_at, group_id = first.state_at(tx.now), first.run_at, first.group_id
+    state, created_at, run_at, group_id = first.state_at(tx.now), first.created_at, first.run_at, first.group_id
     return [
-        Accepted(id=new.id, duplicate=False, state=state, run_at=run_at, group_id=group_id or new.id) for new in jobs
+        Accepted(
+            id=new.id,
+            duplicate=False,
+            state=state,
+            created_at=created_at,
+            run_at=run_at,
+            group_id=group_id or new.id,
+        )
+        for new in jobs
     ]
 
 

@@ -24,6 +24,7 @@ from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.operations import CancelAnswer
 
 T = TypeVar("T")
 
@@ -59,12 +60,23 @@ class TenantOperations:
         """A name that is about to be stored."""
         return check_name(value, field, self._app_state.bounds)
 
-    async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelStatus]:
+    async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
         ended = tuple(answer.id for answer in cancelled.answers if answer.status is CancelStatus.CANCELLED)
         self._app_state.store.notifier.publish(Hint(finished=ended, control=True))
         self._publish(await self._cancelled(ended), cancelled.consequences)
-        return [answer.status for answer in cancelled.answers]
+        return cancelled.answers
+
+    async def _cancel_into(self, result: BulkResult, ids: Sequence[str], *, reason: str | None, force: bool) -> None:
+        """Cancel these jobs, and count in `result` what became of each."""
+        for answer in await self._cancel(ids, reason=reason, force=force):
+            match answer.status:
+                case CancelStatus.CANCELLED | CancelStatus.CANCEL_REQUESTED:
+                    result.done += 1
+                case CancelStatus.ALREADY_COMPLETE:
+                    result.skip(answer.id, answer.status.value, f"the job has already ended ({answer.previous})")
+                case CancelStatus.NOT_FOUND:
+                    result.miss(answer.id)
 
     async def _cancelled(self, ids: Sequence[str]) -> list[Change]:
         """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""

@@ -8,14 +8,13 @@ from typing import Final
 
 from ropewalk.client.filter import Filter
 from ropewalk.client.operations.base import BATCH, TenantOperations, check_cancel, in_bulk, missing, repeated
-from ropewalk.client.views.answers import BulkResult, RetryResult
+from ropewalk.client.views.answers import BulkResult, CancelResult, RetryResult, why_not_retried
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_payload, check_priority
 from ropewalk.domain.jobs.operations import (
     DEPENDANTS_UNRESOLVED,
     UNMET_DEPENDENCIES,
-    CancelStatus,
     RetryRequest,
     RetryStatus,
     UpdateRequest,
@@ -31,16 +30,15 @@ _LATER: Final = frozenset({DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES})
 _IDLE_SECONDS: Final = 0.1
 _IDLE_MAX: Final = 20
 """So often a retry waits for deferred work that others do before it is refused because of it."""
-_CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 
 
 class ChangeOperations(TenantOperations):
-    async def cancel(self, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelStatus:
+    async def cancel(self, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelResult:
         """Waiting: cancelled at once. Running: asked to stop, with force made to."""
         checks.text(job_id, "job_id")
         check_cancel(reason, force=force)
-        (status,) = await self._cancel([job_id], reason=reason, force=force)
-        return status
+        (answer,) = await self._cancel([job_id], reason=reason, force=force)
+        return CancelResult(job_id=answer.id, status=answer.status, previous_state=answer.previous)
 
     async def cancel_many(
         self,
@@ -54,8 +52,7 @@ class ChangeOperations(TenantOperations):
         check_cancel(reason, force=force)
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
-            for status in await self._cancel(ids, reason=reason, force=force):
-                result.count(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
+            await self._cancel_into(result, ids, reason=reason, force=force)
 
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 
@@ -124,10 +121,15 @@ class ChangeOperations(TenantOperations):
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for answer in await self._retry(ids, request):
-                if answer.reason == UNMET_DEPENDENCIES:
-                    unmet.append(answer.id)
-                    continue
-                result.count(done=answer.status is RetryStatus.QUEUED, missing=answer.status is RetryStatus.NOT_FOUND)
+                match answer.status:
+                    case RetryStatus.QUEUED:
+                        result.done += 1
+                    case RetryStatus.NOT_FOUND:
+                        result.miss(answer.id)
+                    case RetryStatus.NOT_RETRIABLE if answer.reason == UNMET_DEPENDENCIES:
+                        unmet.append(answer.id)
+                    case RetryStatus.NOT_RETRIABLE:
+                        result.skip(answer.id, answer.reason or answer.status.value, why_not_retried(answer.reason))
 
         result = await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
         while left := unmet.copy():  # their parents may have been in a later batch
@@ -135,7 +137,8 @@ class ChangeOperations(TenantOperations):
             for start in range(0, len(left), BATCH):
                 await act(left[start : start + BATCH], result)
             if len(unmet) == len(left):
-                result.skipped += len(left)
+                for each in left:
+                    result.skip(each, UNMET_DEPENDENCIES, why_not_retried(UNMET_DEPENDENCIES))
                 break
         return result
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec import structs
 
 from ropewalk.client.filter import EXAMPLE, Filter, in_domain
 from ropewalk.client.operations.base import BATCH, TenantOperations, in_bulk, missing
-from ropewalk.client.views.answers import BulkResult, PurgeResult
+from ropewalk.client.views.answers import REFUSALS_MAX, BulkResult, PurgeResult, Refusal, not_found
 from ropewalk.client.views.workflows import Dependants, members_under
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import MAY_BE_NEEDED
@@ -23,6 +24,10 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.operations import Deletion
 
 _KEPT = frozenset({Deletion.IN_USE, Deletion.NOT_TERMINAL})
+_KEPT_BECAUSE: Final = {
+    Deletion.NOT_TERMINAL: "the job has not ended",
+    Deletion.IN_USE: "a job that has not ended depends on it, or is queued under it",
+}
 
 
 class _PurgeProgress:
@@ -32,6 +37,19 @@ class _PurgeProgress:
         self.result = PurgeResult()
         self.running: list[str] = []
         self.needed: list[str] = []
+        self.missing: list[str] = []
+
+    def counted(self) -> PurgeResult:
+        """The result, with what is left as it was."""
+        result = self.result
+        result.running, result.needed, result.missing = map(len, (self.running, self.needed, self.missing))
+        left = [
+            *(Refusal(job_id=each, code="running", message="the job is running") for each in self.running),
+            *(Refusal(job_id=each, code="in_use", message=_KEPT_BECAUSE[Deletion.IN_USE]) for each in self.needed),
+            *map(not_found, self.missing),
+        ]
+        result.refusals = left[:REFUSALS_MAX]
+        return result
 
 
 class RemovalOperations(TenantOperations):
@@ -74,8 +92,14 @@ class RemovalOperations(TenantOperations):
                 answers = await self._delete_cascading(ids, removed)
             else:
                 answers = await self._app_state.store.delete(self._tenant, ids)
-            for answer in answers.values():
-                result.count(done=answer is Deletion.DELETED, missing=answer is Deletion.NOT_FOUND)
+            for job_id, answer in answers.items():
+                match answer:
+                    case Deletion.DELETED:
+                        result.done += 1
+                    case Deletion.NOT_FOUND:
+                        result.miss(job_id)
+                    case Deletion.NOT_TERMINAL | Deletion.IN_USE:
+                        result.skip(job_id, answer.value, _KEPT_BECAUSE[answer])
 
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 
@@ -132,8 +156,7 @@ class RemovalOperations(TenantOperations):
                 break
         # Parents come before what is queued under them and depends on them, and were still needed then.
         await self._purge_all(left.needed, left)
-        left.result.running, left.result.needed = len(left.running), len(left.needed)
-        return left.result
+        return left.counted()
 
     async def _delete_cascading(self, ids: Sequence[str], removed: set[str]) -> Mapping[str, Deletion]:
         """`removed` are those that went along with others so far."""
@@ -207,7 +230,7 @@ class RemovalOperations(TenantOperations):
                 case Deletion.NOT_TERMINAL:
                     left.running.append(each)
                 case Deletion.NOT_FOUND:
-                    result.missing += 1
+                    left.missing.append(each)
                 case Deletion.IN_USE:
                     left.needed.append(each)
                 case None:  # another one runs, and nothing was removed

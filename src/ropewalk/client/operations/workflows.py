@@ -15,7 +15,7 @@ from ropewalk.definitions.results.classify import error_info
 from ropewalk.definitions.results.group_values import counts_of, value_is_gone
 from ropewalk.domain import checks
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.jobs.operations import CancelStatus, EndRequest
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Filter as Wanted
@@ -126,8 +126,7 @@ class WorkflowOperations(TenantOperations):
         await store.cancel_group(self._tenant, group_id, reason=reason, force=force)
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
-            for status in await self._cancel(ids, reason=reason, force=force):
-                result.count(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
+            await self._cancel_into(result, ids, reason=reason, force=force)
 
         unfinished = Filter(group_id=group_id, states=UNFINISHED)
         return await in_bulk(self._app_state.store, self._tenant, unfinished, act, dry_run=False)
@@ -184,6 +183,3 @@ def _conflict(root: JobRecord, record: GroupRecord | None) -> str | None:
     if value_is_gone(root, record):
         return "the result that is its value was forgotten before the job (Retention.of(results=...))"
     return None if record is None else record.value.conflict
-
-
-_CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})

@@ -50,6 +50,7 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     """The id of the new job, or of the existing one that it duplicates."""
     duplicate: bool
     state: State
+    created_at: Instant
     run_at: Instant
     group_id: str
     leased: JobRecord | None = None
@@ -64,6 +65,7 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
             id=job.id,
             duplicate=duplicate,
             state=job.state_at(now),
+            created_at=job.created_at,
             run_at=job.run_at,
             group_id=job.group_id or job.id,
             leased=job if job.status is Status.RUNNING and not duplicate else None,

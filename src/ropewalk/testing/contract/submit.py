@@ -49,7 +49,9 @@ class SubmitContract(Contract):
         )
         [accepted] = await bench.submit(new)
         now = bench.runtime.now()
-        assert accepted == Accepted(id=new.id, duplicate=False, state=State.SCHEDULED, run_at=now, group_id="g1")
+        assert accepted == Accepted(
+            id=new.id, duplicate=False, state=State.SCHEDULED, created_at=now, run_at=now, group_id="g1"
+        )
         job = await bench.job(new.id)
         for field in SHARED_FIELDS - {"run_at", "deadline"}:
             assert getattr(job, field) == getattr(new, field), field
@@ -87,6 +89,19 @@ class SubmitContract(Contract):
         assert again.duplicate
         assert (again.id, again.state) == (new.id, State.SCHEDULED)
         assert (await bench.job(new.id)).priority == 3, "the repetition changes nothing"
+
+    async def test_every_way_in_answers_when_the_job_was_created(self, bench: Bench) -> None:
+        """Of jobs alone, alike, unlike and keyed, and of duplicates: the instant that is stored."""
+        alone, several = new_job(), [new_job(delay_us=HOUR), new_job(delay_us=HOUR)]
+        unlike = [new_job(), new_job(priority=3, delay_us=HOUR), keyed("k")]
+        answers = [*await bench.submit(alone), *await bench.submit(*several), *await bench.submit(*unlike)]
+        await bench.runtime.advance(5)
+        again = [*await bench.submit(alone), *await bench.submit(*several), *await bench.submit(*unlike)]
+        assert [each.duplicate for each in again] == [True] * 6
+        for first, second in zip(answers, again, strict=True):
+            job = await bench.job(first.id)
+            assert (first.created_at, first.run_at) == (job.created_at, job.run_at)
+            assert (second.created_at, second.run_at) == (job.created_at, job.run_at)
 
     @needs(WORKFLOWS, LIMITS)
     async def test_a_repeated_id_says_which_options_are_ignored(self, bench: Bench) -> None:
