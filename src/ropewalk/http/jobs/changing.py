@@ -132,14 +132,13 @@ async def cancel_job(call: Call[CancellationRequest, NoQuery]) -> Reply[Cancella
     """
     _check_id(call, call.body.job_id)
     try:
-        before, now = await find(call)
+        await find(call)
     except HttpError as error:
         return _nothing_to_cancel(call, error)
-    previous = JobState.of(before.state_at(now))
-    status = await call.client.cancel(call.id, reason=call.body.reason, force=call.body.force)
-    if status is CancelStatus.NOT_FOUND:
+    answer = await call.client.cancel(call.id, reason=call.body.reason, force=call.body.force)
+    if answer.status is CancelStatus.NOT_FOUND or answer.previous_state is None:
         return _nothing_to_cancel(call, None)
-    said = CancellationStatus(status.value.upper())
+    previous, said = JobState.of(answer.previous_state), CancellationStatus(answer.status.value.upper())
     return Reply(
         CancellationResult(job_id=call.id, status=said, previous_state=previous, message=_CANCEL_MESSAGES[said])
     )
