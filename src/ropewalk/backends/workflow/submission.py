@@ -21,7 +21,7 @@ from ropewalk.domain.jobs.idempotency import (
     judge_id,
     judge_key,
     key_taken,
-    opened,
+    opened_key,
     spawn_key_taken,
 )
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord, NewJob, new_record
@@ -172,7 +172,7 @@ class Draft:
         held = self._keys.get(name) or self._unit_of_work.key(*name)
         match = judge_key(held, key, hashed, self._unit_of_work.now)
         if held is None or match is KeyMatch.FREE:
-            self._keys[name] = opened(new, key, hashed, self._unit_of_work.now)
+            self._keys[name] = opened_key(new, key, hashed, self._unit_of_work.now)
             return None
         if match is KeyMatch.CONFLICT:
             raise key_taken(held)

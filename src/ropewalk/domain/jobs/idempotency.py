@@ -1,4 +1,4 @@
-"""When is a submission a repetition? One rule, applied by the store inside the inserting transaction."""
+"""Decides whether a submission repeats an earlier one. The store applies this in the transaction that inserts jobs."""
 
 from __future__ import annotations
 
@@ -16,44 +16,57 @@ from ropewalk.errors import Conflict, SpawnMismatch
 
 
 class KeyRecord(Struct, kw_only=True):
-    """(tenant, type, key) → the job that opened it. Kept past the job's end, until its window is over."""
+    """An idempotency key that a job has taken. A store keeps it after the end of the job until its window is over."""
 
     tenant: str
     type: str
     key: str
     job_id: str
+    """The id of the job that took the key."""
     run: int
+    """The run of that job; its next run takes the key again."""
     input_hash: bytes
+    """The hash of the job's input; a submission with the same key and another input is a conflict."""
     opened_at: Instant
     closed_at: Instant | None = None
+    """The job ended at this instant; None while it is open."""
     keep_us: Span = 0
-    """the longest window any submission asked for"""
+    """The longest window that any submission with this key named."""
 
 
 class KeyMatch(Enum):
+    """How a submission relates to the job that has the same key or id."""
+
     FREE = "free"
+    """No job has the key, or none that still counts, so the submission is a new job."""
     DUPLICATE = "duplicate"
+    """The submission repeats the job."""
     CONFLICT = "conflict"
+    """The job has other content, so the submission is refused."""
 
 
 def input_hash(encoded: bytes) -> bytes:
     return blake2b(encoded, digest_size=16).digest()
 
 
-def judge_key(held: KeyRecord | None, asked: IdempotencyKey, hashed: bytes, now: Instant) -> KeyMatch:
-    """The new call's scope decides: `open` hits while the job is not terminal, `any` also within the window."""
-    if held is None:
+def judge_key(existing: KeyRecord | None, key: IdempotencyKey, input_digest: bytes, now: Instant) -> KeyMatch:
+    """Compares a submission that has this key with the record of the key, if there is one.
+
+    The scope of the submission decides: with "open" the key is taken while its job is open, with "any" also within the
+    window after the job was submitted.
+    """
+    if existing is None:
         return KeyMatch.FREE
-    still_open = held.closed_at is None
-    in_window = asked.scope == "any" and held.opened_at > now - asked.window_us
+    still_open = existing.closed_at is None
+    in_window = key.scope == "any" and existing.opened_at > now - key.window_us
     if not (still_open or in_window):
         return KeyMatch.FREE
-    return KeyMatch.DUPLICATE if held.input_hash == hashed else KeyMatch.CONFLICT
+    return KeyMatch.DUPLICATE if existing.input_hash == input_digest else KeyMatch.CONFLICT
 
 
-def judge_id(held: JobRecord, new: NewJob) -> KeyMatch:
-    """The same id again: the same content is a repetition, anything else a conflict."""
-    same = held.type == new.type and held.input == new.input
+def judge_id(existing: JobRecord, new: NewJob) -> KeyMatch:
+    """Compares a submission with the job that has the same id: with the same type and input it is a repetition."""
+    same = existing.type == new.type and existing.input == new.input
     return KeyMatch.DUPLICATE if same else KeyMatch.CONFLICT
 
 
@@ -72,74 +85,74 @@ _COMPARED: Final = {
     "fairness": "fairness",
     "limit": "limit_key",
 }
-"""options whose value is stored as it was given, with the field of NewJob and JobRecord that holds it"""
+"""The options whose values are stored as they were submitted, each with the field of NewJob and JobRecord."""
 
 
-def ignored_options(held: JobRecord, new: NewJob) -> tuple[str, ...]:
-    """The options in which a repetition differs from the job that is there, by their names, sorted.
+def ignored_options(existing: JobRecord, new: NewJob) -> tuple[str, ...]:
+    """Returns the sorted names of the options in which a repetition differs from the existing job.
 
-    The job keeps its own: a repetition changes nothing. What the record no longer tells, such as when it was to start
-    once it has moved, is not among them.
+    The job keeps its own options, because a repetition changes nothing. Options that the record no longer contains are
+    not compared: the start time of a job, for example, is overwritten by its first move.
     """
-    if held.damaged:
+    if existing.damaged:
         return ()
-    differ = [option for option, field in _COMPARED.items() if getattr(held, field) != getattr(new, field)]
-    if held.priority != new.priority and not new.inherits_priority:
+    differ = [option for option, field in _COMPARED.items() if getattr(existing, field) != getattr(new, field)]
+    if existing.priority != new.priority and not new.inherits_priority:
         differ.append("priority")
-    if new.key is not None and held.idempotency_key != new.key.key:
+    if new.key is not None and existing.idempotency_key != new.key.key:
         differ.append("idempotency_key")
-    if _is_gated_otherwise(held.gate, new.gate):
+    if _is_gated_otherwise(existing.gate, new.gate):
         differ.append("depends_on")
-    if held.run == 1 and held.deadline != _deadline(held, new):
+    if existing.run == 1 and existing.deadline != _deadline(existing, new):
         differ.append("ttl" if new.deadline is None and new.ttl_us is not None else "deadline")
-    if held.last_move is Move.SUBMIT and held.rev == 1 and held.gate is None:
-        asked = new.run_at if new.run_at is not None else held.created_at + new.delay_us
-        if held.run_at != max(held.created_at, asked):
+    if existing.last_move is Move.SUBMIT and existing.rev == 1 and existing.gate is None:
+        run_at = new.run_at if new.run_at is not None else existing.created_at + new.delay_us
+        if existing.run_at != max(existing.created_at, run_at):
             differ.append("delay" if new.run_at is None else "run_at")
     return tuple(sorted(differ))
 
 
-def _deadline(held: JobRecord, new: NewJob) -> Instant | None:
+def _deadline(existing: JobRecord, new: NewJob) -> Instant | None:
     if new.deadline is None and new.ttl_us is not None:
-        return held.created_at + new.ttl_us
+        return existing.created_at + new.ttl_us
     return new.deadline
 
 
-def _is_gated_otherwise(held: Gate | None, new: NewGate | None) -> bool:
-    """As far as the gate itself tells: who the parents were is not kept in it."""
-    if held is None or new is None:
-        return (held is None) != (new is None)
-    need = min(new.need, held.total)  # a parent named twice counts once
-    return (held.need, held.of, held.policy) != (need, new.of, new.policy)
+def _is_gated_otherwise(existing: Gate | None, new: NewGate | None) -> bool:
+    """Whether two gates differ in what a stored gate contains; it does not contain the ids of the parents."""
+    if existing is None or new is None:
+        return (existing is None) != (new is None)
+    need = min(new.need, existing.total)  # A parent that is named twice counts once.
+    return (existing.need, existing.of, existing.policy) != (need, new.of, new.policy)
 
 
-def opened(new: NewJob, asked: IdempotencyKey, hashed: bytes, now: Instant) -> KeyRecord:
-    """The key as the job that takes it opens it."""
+def opened_key(new: NewJob, key: IdempotencyKey, input_digest: bytes, now: Instant) -> KeyRecord:
+    """Returns the record of a key that a new job takes."""
     return KeyRecord(
         tenant=new.tenant,
         type=new.type,
-        key=asked.key,
+        key=key.key,
         job_id=new.id,
         run=1,
-        input_hash=hashed,
+        input_hash=input_digest,
         opened_at=now,
-        keep_us=asked.window_us,
+        keep_us=key.window_us,
     )
 
 
-def id_taken(held: JobRecord, new: NewJob) -> Conflict:
-    return Conflict(f"id={new.id!r} already names a {held.type} job with other content: use a new id")
+def id_taken(existing: JobRecord, new: NewJob) -> Conflict:
+    return Conflict(f"id={new.id!r} already names a {existing.type} job with other content: use a new id")
 
 
-def spawn_key_taken(held: JobRecord, new: NewJob) -> SpawnMismatch:
+def spawn_key_taken(existing: JobRecord, new: NewJob) -> SpawnMismatch:
     return SpawnMismatch(
-        f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
+        f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {existing.type} job with other content: "
         "give this child a key of its own"
     )
 
 
-def key_taken(held: KeyRecord) -> Conflict:
+def key_taken(existing: KeyRecord) -> Conflict:
     return Conflict(
-        f"idempotency key {held.key!r} of type {held.type} already stands for job {held.job_id} "
+        f"idempotency key {existing.key!r} of type {existing.type} already stands for job {existing.job_id} "
         "with another input: use a new key"
     )

@@ -1,7 +1,7 @@
-"""What is submitted (`NewJob`), what is stored (`JobRecord`), and what is written about its attempts.
+"""Jobs as clients submit them (`NewJob`) and as stores keep them (`JobRecord`), and the records of their attempts.
 
-A `JobRecord` is changed only by the functions of transition.py and operations.py; a store keeps it and nothing
-else decides about it. Instants and spans are µs (domain/time.py).
+Only functions of the domain change a `JobRecord`: those of transition.py, operations.py, lease.py and
+domain/workflow/gate.py. A store keeps it. Instants and spans are in µs (domain/time.py).
 """
 
 from __future__ import annotations
@@ -37,27 +37,31 @@ DEFAULT_MAX_ATTEMPTS = 3
 DEFAULT_MAX_CRASHES = 3
 
 RECORD_FORMAT: Final = 1
-"""of the records this release writes and understands"""
+"""This release writes records in this format and reads records up to it."""
 
 KeyScope: TypeAlias = Literal["open", "any"]
 
 
 class IdempotencyKey(Struct, frozen=True, kw_only=True):
+    """The idempotency key of a submission (domain/jobs/idempotency.py)."""
+
     key: str
     scope: KeyScope = "open"
+    """With "open" the key is taken while its job is open, with "any" also within the window after its submission."""
     window_us: Span = DAY
 
 
 class CompensationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A compensation, kept with the job it would compensate."""
+    """The description of a compensation, which is kept with the job that it would compensate."""
 
     type: str
     input: bytes | None = None
-    """encoded arguments; None takes over those of the failed job that `accepts` names"""
+    """The encoded arguments; None passes on those arguments of the failed job that `accepts` names."""
     accepts: tuple[str, ...] | None = None
-    """argument names the compensating handler takes; None takes all"""
+    """The names of the arguments that the compensating handler takes; None means all."""
     defaults: bytes | None = None
-    """the failed type's own defaults of those, encoded: arguments that equal them are not stored"""
+    """The encoded defaults of the failed type for these arguments, because an argument that equals its default is not
+    stored."""
     queue: str = DEFAULT_QUEUE
     priority: int = 0
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
@@ -69,7 +73,7 @@ class CompensationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CompensatedJob(Struct, frozen=True, kw_only=True):
-    """What a compensation compensates: enough to act on after the original is pruned."""
+    """The failed job, as its compensation sees it, even after the failed job itself has been deleted."""
 
     id: str
     run: int
@@ -77,11 +81,11 @@ class CompensatedJob(Struct, frozen=True, kw_only=True):
     input: bytes
     error: ErrorInfo
     started: bool
-    """False when the job was doomed before its first start"""
+    """Whether the failed job ever started; it did not if its gate was doomed, for example."""
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job as submitted: encoded, checked against the limits, options resolved."""
+    """A job as it is submitted: its arguments are encoded, its options are resolved, and its bounds are checked."""
 
     id: str
     type: str
@@ -90,27 +94,32 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     queue: str = DEFAULT_QUEUE
     priority: int = 0
     inherits_priority: bool = False
-    """nobody named one: it takes the highest of what it depends on, or that of the job it continues"""
+    """Nobody named a priority, so the job takes the highest of its parents, or that of the job that it continues."""
     strict_order: bool = False
+    """Priority alone decides when the job is claimed, without ageing (domain/jobs/order.py)."""
     delay_us: Span = 0
+    """The job is ready this long after its submission."""
     run_at: Instant | None = None
-    """wins over delay_us; both clamp to now by the store's clock"""
+    """The job is ready at this instant, whatever `delay_us` says. An instant in the past means now."""
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
     max_crashes: int = DEFAULT_MAX_CRASHES
     timeout_us: Span | None = None
-    """per attempt; None leaves it to the worker's type options (so do backoff and lease_us)"""
+    """One attempt may take this long; None leaves the choice to the options of the type in the worker."""
     backoff: Backoff | None = None
+    """None leaves the choice to the options of the type in the worker."""
     lease_us: Span | None = None
+    """None leaves the choice to the options of the type in the worker."""
     deadline: Instant | None = None
-    """whole life, absolute; wins over ttl_us"""
+    """The job expires at this instant unless it has ended, whatever `ttl_us` says."""
     ttl_us: Span | None = None
+    """The job expires this long after its submission unless it has ended."""
     key: IdempotencyKey | None = None
     correlation_id: str | None = None
     tags: dict[str, str] = {}
     workflow_id: str | None = None
     workflow_type: str | None = None
     group_id: str | None = None
-    """None: this job is the root of its own group"""
+    """The id of the root of the job's group; None if the job itself is the root."""
     parent_id: str | None = None
     spawn_key: str | None = None
     gate: NewGate | None = None
@@ -119,10 +128,11 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     callback_url: str | None = None
     fairness: str | None = None
     limit_key: str | None = None
-    """counted against the limit of this key, wherever else it is named (domain.limits.fleet_limit)"""
+    """The job counts against the limit of this key, together with all jobs that name it (domain.limits.fleet_limit)."""
     trace: str | None = None
+    """The trace context of the sender (domain/ids.py)."""
     report_orphan: bool = False
-    """tell the app when the group of this root closes with nobody waiting"""
+    """Whether the app is told if the group of this root job closes while nobody waits for it."""
 
     @property
     def lane(self) -> LaneName:
@@ -130,24 +140,32 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Progress(Struct, frozen=True):
+    """How far a handler has come, as it reported itself."""
+
     percent: float
     message: str | None
     at: Instant
+    """The store received the report at this instant."""
 
 
 class CancelRequest(Struct, frozen=True):
+    """A request to cancel a job or a group."""
+
     reason: str | None
     force: bool
+    """Whether a running handler is interrupted instead of asked to stop."""
     at: Instant
 
 
 class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
-    """A job as stored. `seq` is the store's own number, increasing in order of submission.
+    """A job as a store keeps it.
 
-    Encoded it is an array in this order, what every job has first: stores that load many depend on it.
+    Encoded, a record is an array of these fields in this order. The fields that every job has come first, because
+    stores that load many jobs depend on it.
     """
 
     seq: int
+    """The number that the store gave the job; numbers grow in the order of submission."""
     id: str
     tenant: str
     type: str
@@ -163,28 +181,29 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     updated_at: StoredInstant
     flags: flag.StoredFlags = 0
     run: StoredSmall = 1
-    """1, +1 for every manual retry or redrive"""
+    """The number of the current run: 1, and one more for every manual retry or redrive."""
     rev: StoredSmall = 1
-    """+1 for every recorded change: history is gap-free by it"""
+    """The number of recorded changes, by which the history has no gaps."""
     attempt: StoredCount = 0
-    """budget used; given back by defer, suspend and release"""
+    """The number of attempts that count; those that were deferred, suspended or released do not."""
     max_attempts: StoredCount | None = DEFAULT_MAX_ATTEMPTS
     crashes: StoredCount = 0
     max_crashes: StoredCount = DEFAULT_MAX_CRASHES
     fence: StoredCount = 0
-    """+1 at every claim, never reset; the store's epoch is in its high bits"""
+    """The fence grows by one with every claim and is never reset. The epoch of the store is in its high bits."""
     owner: str | None = None
-    """the worker that holds it, or that completed it"""
+    """The worker that has leased the job, or that completed it."""
     ticket: StoredCount = 0
-    """the owner's own count of its claims: not started while above the worker's `started_upto`"""
+    """The number that the owner gave the job when it claimed it (domain/jobs/lease.py)."""
     lease_expires_at: StoredInstant | None = None
     start_rev: StoredSmall = 0
+    """The rev of the newest claim; 0 if the job was never claimed."""
     started_at: StoredInstant | None = None
     finished_at: StoredInstant | None = None
     format: int = RECORD_FORMAT
-    """version of this record; a worker leaves newer ones alone"""
+    """The format of this record. A worker leaves records in a newer format alone."""
     trace: str | None = None
-    """of every job, where its senders trace"""
+    """The trace context of the sender (domain/ids.py), if it has one."""
     timeout_us: StoredSpan | None = None
     backoff: Backoff | None = None
     lease_us: StoredSpan | None = None
@@ -200,16 +219,16 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     chain_id: str | None = None
     chain_index: StoredSmall | None = None
     scope_id: int | None = None
-    """the scope it is a member of (domain.workflow.scope)"""
+    """The number of the scope of which the job is a member (domain.workflow.scope)."""
     unmet: StoredSmall = 0
-    """what keeps it pending: parents that have not ended, or 1 for an awaited signal"""
+    """The number of parents for which a pending job still waits, or 1 if it waits for a signal."""
     depth: StoredSmall = 0
-    """of dependencies above it"""
+    """The length of the longest path of dependencies above the job."""
     gate: Gate | None = None
     awaits: str | None = None
-    """the signal it waits for"""
+    """The name of the signal for which the job waits."""
     wake_at: StoredInstant | None = None
-    """when a pending job is looked at again, whatever happens: its gate, or its wait for a signal, times out"""
+    """The instant at which the timeout of the gate, or of the wait for a signal, is over."""
     on_failure: CompensationSpec | None = None
     origin: CompensatedJob | None = None
     callback_url: str | None = None
@@ -221,7 +240,8 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     error: ErrorInfo | None = None
     cancel: CancelRequest | None = None
     damaged: tuple[str, ...] = ()
-    """names of the stored columns that cannot be read; never stored itself, and the fields so named hold a stand-in"""
+    """The names of the stored columns that cannot be read. This field is never stored, and the fields of these names
+    contain a stand-in."""
 
     @property
     def terminal(self) -> bool:
@@ -233,7 +253,7 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
 
     @property
     def suspect(self) -> bool:
-        """It was running when a worker died; what may run beside it is up to domain/jobs/quarantine.py."""
+        """Whether the job was running when a worker died (domain/jobs/quarantine.py)."""
         return self.crashes > 0
 
     def state_at(self, now: Instant) -> State:
@@ -244,24 +264,28 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
 
 
 class AttemptRecord(Struct, frozen=True, kw_only=True):
-    """An attempt that ended otherwise than in success (a success is columns of the job itself)."""
+    """An attempt that did not complete its job. Columns of the job itself record a completion."""
 
     seq: int
     fence: int
     run: int
     attempt: int
     move: Move
+    """The attempt ended with this move."""
     start_rev: int
+    """The rev of the job when the attempt started."""
     rev: int
+    """The rev of the job when the attempt ended."""
     started_at: Instant
     ended_at: Instant
     owner: str | None
     error: ErrorInfo | None
     next_run_at: Instant | None
+    """The job was to run again at this instant; None if it had ended."""
 
 
 class EventRecord(Struct, frozen=True, kw_only=True):
-    """Something an operator or a sweep did to a job outside an attempt."""
+    """A change of a job outside of any attempt, by an operator, a sweep or a parent."""
 
     seq: int
     rev: int
@@ -271,7 +295,7 @@ class EventRecord(Struct, frozen=True, kw_only=True):
 
 
 def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
-    """The record of a job just submitted."""
+    """Returns the record of a job that was submitted just now."""
     run_at = max(now, new.run_at if new.run_at is not None else now + new.delay_us)
     flags = (
         (flag.KEYED if new.key is not None else 0)
@@ -327,15 +351,16 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
 
 
 def is_plain(new: NewJob) -> bool:
-    """Whether a job repeats none, waits for none, and is nobody's child."""
+    """Whether a job has no idempotency key, no spawn key and no gate, so that it can be written without a look at other
+    jobs."""
     return new.key is None and new.spawn_key is None and new.gate is None
 
 
 def are_alike(jobs: Sequence[NewJob]) -> bool:
-    """Whether jobs differ in nothing but id, input and spawn key. Submitted together, so do their records, but for
-    `seq`."""
-    shared = list(map(_but_own, jobs))
+    """Whether jobs differ in nothing but id, input and spawn key. If they are submitted together, their records differ
+    only in these and in `seq`."""
+    shared = list(map(_shared_fields, jobs))
     return shared.count(shared[0]) == len(shared)
 
 
-_but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input", "spawn_key"}))
+_shared_fields = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input", "spawn_key"}))

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""Backoff: how long a job waits before its next attempt, and whether there is one."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ Strategy: TypeAlias = Literal["constant", "linear", "exponential", "custom"]
 
 
 class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Fields left unset are taken from the next level down: job, computed, type, app, built-in."""
+    """How long a job waits before its next attempt.
+
+    A field that is not set is taken from the next level of: job, computed options, type, app, built-in.
+    """
 
     strategy: Strategy | UnsetType = UNSET
     initial_us: Span | UnsetType = UNSET
+    """The wait after the first attempt."""
     max_us: Span | UnsetType = UNSET
+    """No wait is longer than this."""
     multiplier: float | UnsetType = UNSET
+    """With the strategy "exponential" each wait is this many times as long as the one before."""
     jitter: float | UnsetType = UNSET
-    """share of the delay that is random: 0 is exact, 1 is anything from nothing to the whole delay"""
+    """This part of the wait is random: 0 makes it exact, 1 makes it anything from nothing to the whole wait."""
 
     @classmethod
     def constant(cls, delay: Seconds, *, jitter: float = 0.0) -> Backoff:
-        """The same wait after every failure."""
+        """A backoff with the same wait after every failure."""
         span = to_span(delay, "delay")
         return cls(strategy="constant", initial_us=span, max_us=span, jitter=jitter)
 
     @classmethod
     def linear(cls, initial: Seconds = 1.0, *, max: Seconds = 3600.0, jitter: float = 0.5) -> Backoff:  # noqa: A002
-        """initial, 2 × initial, 3 × initial, … up to max."""
+        """A backoff that waits initial, 2 × initial, 3 × initial, … up to max."""
         return cls(strategy="linear", initial_us=to_span(initial, "initial"), max_us=to_span(max, "max"), jitter=jitter)
 
     @classmethod
@@ -43,7 +49,7 @@ class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
         max: Seconds = 3600.0,  # noqa: A002
         jitter: float = 0.5,
     ) -> Backoff:
-        """initial, initial × multiplier, initial × multiplier², … up to max."""
+        """A backoff that waits initial, initial × multiplier, initial × multiplier², … up to max."""
         return cls(
             strategy="exponential",
             initial_us=to_span(initial, "initial"),
@@ -65,6 +71,8 @@ class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ResolvedBackoff(Struct, frozen=True, kw_only=True):
+    """A backoff in which every field is set. Its defaults are the built-in backoff."""
+
     strategy: Strategy = "exponential"
     initial_us: Span = SECOND
     max_us: Span = HOUR
@@ -76,7 +84,7 @@ BUILT_IN = ResolvedBackoff()
 
 
 def resolve(*levels: Backoff | None) -> ResolvedBackoff:
-    """Merge field by field; the first level that sets a field wins."""
+    """Merges backoffs field by field. The first level that sets a field decides."""
     chosen: dict[str, object] = {}
     for level in levels:
         if level is not None:
@@ -87,12 +95,12 @@ def resolve(*levels: Backoff | None) -> ResolvedBackoff:
 
 
 def is_last(attempt: int, max_attempts: int | None) -> bool:
-    """Whether no attempt follows this one (1-based) when it fails; None is no limit."""
+    """Whether no attempt follows if this one, counted from 1, fails. `max_attempts=None` means no limit."""
     return max_attempts is not None and attempt >= max_attempts
 
 
 def delay(backoff: ResolvedBackoff, attempt: int, roll: float) -> Span:
-    """The wait after `attempt` (1-based) failed; `roll` in [0, 1) is the caller's randomness."""
+    """Returns the wait after the failure of this attempt, counted from 1. `roll` is a random number in [0, 1)."""
     match backoff.strategy:
         case "constant" | "custom":
             base = float(backoff.initial_us)

@@ -1,8 +1,8 @@
 """The states of a job and the table of legal moves. Read this page first.
 
-Six statuses are stored. The four waiting states people see are derived from `waiting` against the
-store's clock, so time alone takes a job from delayed to scheduled and no sweep has to promote it.
-Terminal is absorbing: only `retry` opens a new run of a finished job, and that is recorded.
+A store keeps one of six statuses. People see four different states of a waiting job, which are derived from its record
+and the store's clock. Time alone takes a job from delayed to scheduled, so no sweep has to promote it. A finished job
+stays finished, unless somebody retries it, which begins a new run and is recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Status(StrEnum):
-    """What a store keeps."""
+    """The status of a job as a store keeps it."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -25,61 +25,61 @@ class Status(StrEnum):
 
 
 class State(StrEnum):
-    """What people see, in Python, HTTP, the CLI and the dashboard."""
+    """The state of a job as people see it: in Python, HTTP, the command line and the dashboard."""
 
     PENDING = "pending"
-    """accepted, waits for dependencies or a signal"""
+    """The job waits for other jobs or for a signal."""
     DELAYED = "delayed"
-    """waits for its time"""
+    """The job waits for its time."""
     RETRYING = "retrying"
-    """failed, waits for its backoff"""
+    """The job has failed and waits for its next attempt."""
     SCHEDULED = "scheduled"
-    """ready for a worker"""
+    """The job is ready for a worker."""
     RUNNING = "running"
-    """leased by a worker instance"""
+    """A worker has leased the job."""
     COMPLETED = "completed"
-    """terminal: success"""
+    """The job has ended in success."""
     FAILED = "failed"
-    """terminal: a permanent error"""
+    """The job has ended with a permanent error."""
     DEAD_LETTER = "dead_letter"
-    """terminal: attempts, crashes or deadline exhausted"""
+    """The job has ended because its attempts or crashes were used up, its deadline passed, or its row is damaged."""
     CANCELLED = "cancelled"
-    """terminal: cancelled"""
+    """The job has ended because it was cancelled."""
 
 
 class Move(StrEnum):
-    """Everything that can happen to a job's status."""
+    """Everything that can happen to the status of a job."""
 
     SUBMIT = "submit"
     CLAIM = "claim"
     COMPLETE = "complete"
     RETRY = "retry"
-    """an error with attempts left: waits for its backoff"""
+    """The attempt failed, attempts are left, and the job waits for its backoff."""
     DEFER = "defer"
-    """the handler asked for another time: the attempt is given back"""
+    """The handler asked to run at another time; the attempt does not count."""
     SUSPEND = "suspend"
-    """the handler sleeps or waits for a signal: the attempt is given back"""
+    """The handler sleeps or waits for a signal; the attempt does not count."""
     RELEASE = "release"
-    """drained, declined or never started: the attempt is given back"""
+    """The worker gave the job back without a fault of the job; the attempt does not count."""
     LOSE = "lose"
-    """the lease ran out with attempts and crashes left: runs again at once"""
+    """The lease ran out, attempts and crashes are left, and the job is ready at once."""
     FAIL = "fail"
-    """a permanent error"""
+    """The attempt failed with a permanent error."""
     BURY = "bury"
-    """attempts or crashes exhausted"""
+    """The attempt failed, and attempts or crashes are used up."""
     EXPIRE = "expire"
-    """the deadline passed"""
+    """The deadline passed."""
     SET_ASIDE = "set_aside"
-    """its stored row cannot be read"""
+    """The stored row of the job cannot be read."""
     CANCEL = "cancel"
     DOOM = "doom"
-    """what it depends on can no longer succeed"""
+    """The gate of the job can no longer open, and the job fails or, if its policy says so, runs anyway."""
     SKIP = "skip"
-    """the same, where it asked to be passed over instead"""
+    """The gate of the job can no longer open, and its policy is to count as completed without running."""
     END = "end"
-    """completed or failed from outside"""
+    """Somebody outside completed or failed the job."""
     RESTART = "restart"
-    """an operator's retry: a new run of a finished job"""
+    """Somebody retried a finished job, or a redrive did, which begins its next run."""
     DELETE = "delete"
 
 
@@ -87,8 +87,10 @@ W, R = Status.WAITING, Status.RUNNING
 C, F, D, X = Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED
 
 TERMINAL: Final = frozenset({C, F, D, X})
+"""A job with one of these statuses has ended."""
 
-# None is "not there". A pair absent here is illegal, on every store.
+# These pairs are the statuses before and after a move; None means that the job does not exist. Any other pair is illegal
+# on every store.
 LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]] = MappingProxyType(
     {
         Move.SUBMIT: frozenset({(None, W), (None, R)}),
@@ -112,7 +114,8 @@ LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]
     }
 )
 
-# Where a worker's settlement leads. The store may turn one into another under the row lock (transition.final_move).
+# A settlement with one of these moves leads to this status, unless the store decides on another move under the lock of
+# the row (transition.final_move).
 SETTLING: Final[Mapping[Move, Status]] = MappingProxyType(
     {
         Move.COMPLETE: C,
@@ -129,17 +132,19 @@ SETTLING: Final[Mapping[Move, Status]] = MappingProxyType(
 )
 
 GIVES_ATTEMPT_BACK: Final = frozenset({Move.DEFER, Move.SUSPEND, Move.RELEASE})
+"""The attempt that ends with one of these moves does not count."""
 
-# Through no fault of its own: it goes back to where it stood in line, unless it asked for another time.
 KEEPS_ITS_PLACE: Final = frozenset({Move.RELEASE, Move.LOSE})
+"""The job is not the reason for these moves, so it goes back to its old place in the order if it is ready at once."""
 
 
 def is_legal(move: Move, before: Status | None, after: Status | None) -> bool:
+    """Whether a move may lead from one status to another; None means that the job does not exist."""
     return (before, after) in LEGAL_MOVES[move]
 
 
 def state_of(status: Status, *, unmet: int, run_at: int, last_move: Move, now: int) -> State:
-    """The public state of a job at `now` by the store's clock."""
+    """Returns the state of a job that people see at the instant `now` of the store's clock."""
     if status is not Status.WAITING:
         return State(status.value)
     if unmet:
