@@ -1,1 +1,1 @@
-"""What the engine needs from the world, as protocols whose docstrings are the contract."""
+"""Protocols for what the library needs from outside. Their docstrings are the contract for implementations."""

@@ -1,4 +1,4 @@
-"""Values to bytes and back. JSON outside, so that people and other languages can read what is stored."""
+"""The codec turns values into bytes and back. The bytes are JSON, which people and other languages can read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import Protocol
 
 
 class Codec(Protocol):
-    """`annotation` is the declared type (`Any` for none): it decides how bytes become values again.
+    """Encodes and decodes values by their declared type, the `annotation`, which is `Any` if none is declared.
 
-    decode(encode(v, T), T) == v for every v of T. Never imports, evaluates or unpickles what it reads.
+    decode(encode(v, T), T) == v holds for every value v of a type T. A codec never imports, evaluates or unpickles what
+    it reads.
     """
 
     def encode(self, value: object, annotation: object) -> bytes:
-        """Raises InvalidInput naming the place and type of what cannot be encoded or does not fit `annotation`."""
+        """Raises InvalidInput, which names the place and type of what cannot be encoded or does not fit
+        `annotation`."""
         ...
 
     def decode(self, data: bytes, annotation: object) -> object:
-        """Raises InvalidInput naming the path and what was expected there."""
+        """Raises InvalidInput, which names the path and what was expected there."""
         ...

@@ -1,4 +1,4 @@
-"""Wake-ups between clients and workers: hints that shorten latency and may always be lost."""
+"""Hints between clients and workers: they shorten waits, and any of them may be lost."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from msgspec import Struct
 
 
 class Hint(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something committed. Empty collections say nothing about that side."""
+    """A message that something was committed. An empty field says nothing about its subject."""
 
     ready: tuple[str, ...] = ()
-    """queues that got claimable work"""
+    """These queues got work that can be claimed."""
     finished: tuple[str, ...] = ()
-    """ids of jobs that became terminal (a part of them, if there were many: then `many` is set)"""
+    """The ids of jobs that have ended, or some of them if there were many."""
     many: bool = False
+    """Whether more jobs have ended than `finished` names."""
     control: bool = False
-    """a cancellation, pause, resume, limit or schedule changed: ask the store soon"""
+    """Whether a cancellation, pause, limit or schedule changed, so that workers should ask the store soon."""
 
 
 Listener: TypeAlias = Callable[[Hint], None]
@@ -25,10 +26,10 @@ Unsubscribe: TypeAlias = Callable[[], None]
 
 
 class Notifier(Protocol):
-    """Best effort. Nothing is ever wrong because a hint was lost, doubled or late; it is only slower.
+    """Passes hints on, as well as it can. If a hint is lost, doubled or late, everything still works, only later.
 
-    Thread-safe: `publish` may be called from any thread and never blocks or raises. A listener may be called on
-    any thread, must return at once and must not raise. A publisher hears its own hints.
+    A notifier is thread-safe: `publish` may be called from any thread, and it never blocks or raises. A listener may be
+    called on any thread; it must return at once and must not raise. A publisher receives its own hints, too.
     """
 
     def publish(self, hint: Hint) -> None: ...

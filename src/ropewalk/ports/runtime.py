@@ -1,6 +1,6 @@
-"""The seam to the world: clock, waiting, randomness, ids, tasks and threads.
+"""The runtime: clock, waiting, randomness, ids, tasks and threads.
 
-Everything else gets time and chance from here, so the whole engine also runs under a fake clock or a simulator.
+All other code gets these from here, so that the whole library can run under a fake clock or in a simulation.
 """
 
 from __future__ import annotations
@@ -15,61 +15,65 @@ class Task(Protocol):
     """A spawned coroutine or thread."""
 
     def cancel(self) -> object:
-        """Ask it to end. Safe from any thread."""
+        """Asks the task to end. This may be called from any thread."""
 
     async def finished(self) -> None:
-        """Wait until it ended, whatever way; never raises its error."""
+        """Waits until the task has ended in whatever way. This never raises the error of the task."""
 
 
 class Timer(Protocol):
+    """A call that was planned with `Runtime.after`."""
+
     def cancel(self) -> None: ...
 
 
 class Runtime(Protocol):
+    """The source of time, chance and concurrency for one process."""
+
     def now(self) -> int:
-        """Wall clock, µs since 1970 UTC. Only a store that lives in this process may decide by it."""
+        """The wall clock in µs since 1970 in UTC. Only a store that lives in this process may decide by it."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only go forward: for waits and self-checks."""
+        """A clock in seconds that is never set back. Durations are measured with it."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     def after(self, seconds: float, call: Callable[[], object]) -> Timer:
-        """Call back once on the current loop, unless cancelled before."""
+        """Calls a function once on the current loop, unless the timer is cancelled before."""
         ...
 
     def random(self) -> float:
-        """In [0, 1)."""
+        """A random number in [0, 1)."""
         ...
 
     def new_id(self) -> str:
-        """A fresh job id; ids made later sort later."""
+        """A new job id. Ids that are made later sort later."""
         ...
 
     def token(self) -> str:
-        """An unguessable name, for worker instances."""
+        """A name for a worker instance that nobody can guess."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> Task:
-        """Run on the current loop; the runtime holds the reference, the caller supervises."""
+        """Runs a coroutine on the current loop. The runtime keeps it alive, and the caller supervises it."""
         ...
 
     def thread(self, main: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> Task:
-        """Run `main()` on an event loop of its own in a thread of its own (under simulation: a task).
+        """Runs `main()` on an event loop of its own in a thread of its own; in a simulation, as a task.
 
-        The thread never keeps the interpreter alive.
+        The thread never keeps the interpreter from ending.
         """
         ...
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run a blocking call off the loop."""
+        """Runs a blocking call in a thread, so that it does not block the loop."""
         ...
 
     async def call_off_the_loop(self, call: Callable[[], T]) -> T:
-        """Run a call that should take a moment, and must not block the loop if it takes longer.
+        """Runs a call that should take only a moment, but must not block the loop if it takes longer.
 
-        A fake clock runs it on the loop, so that no time passes beside it.
+        A fake clock runs the call on the loop, so that no time passes in the meantime.
         """
         ...

@@ -1,6 +1,6 @@
-"""What the engine tells a tracing system: jobs being sent, attempts being run. None of it may raise or block.
+"""What the library reports to a tracing system: submissions, fires of schedules, and attempts.
 
-`ropewalk.integrations.otel` speaks OpenTelemetry.
+None of these calls may raise or block. `ropewalk.integrations.otel` implements them for OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -14,57 +14,64 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 
 
 class AttemptSpan(Protocol):
-    """One attempt, from the moment its handler may begin."""
+    """The span of one attempt, which begins when the handler may begin."""
 
     @property
     def trace(self) -> str | None:
-        """The context (domain.ids) for whatever is queued or logged from inside.
+        """The trace context (domain.ids) for what the attempt queues and logs.
 
-        None where nobody records it: then that is what the job carries, and it is not told how it ended.
+        None if nobody records the span: then the context of the job is used, and `ended` is not called.
         """
         ...
 
-    def ended(self, outcome: Outcome) -> None: ...
+    def ended(self, outcome: Outcome) -> None:
+        """The attempt ended with this outcome."""
+        ...
 
 
 class FireSpan(Protocol):
-    """A fire of a schedule, of which nobody hears unless this process was the first to write its job."""
+    """The span of one fire of a schedule. It is recorded only if this process was the first to write the job."""
 
     @property
     def trace(self) -> str | None:
-        """The context the job is to carry."""
+        """The trace context for the job of the fire."""
         ...
 
-    def fired(self) -> None: ...
+    def fired(self) -> None:
+        """This process wrote the job of the fire, so the span is to be recorded."""
+        ...
 
 
 class Tracing(Protocol):
+    """A tracing system, as `App(tracing=...)` takes it."""
+
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
-        """Around a submission: gives the context the jobs are to carry."""
+        """Surrounds a submission and returns the trace context for its jobs."""
         ...
 
     def firing(self, schedule: str, job: NewJob) -> FireSpan:
-        """A schedule is about to enqueue the job of one fire."""
+        """Begins the span of a fire, whose job the schedule is about to submit."""
         ...
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
-        """A handler is about to run; `job.trace` is what the job carries."""
+        """Begins the span of an attempt, whose handler is about to run. `job.trace` is the context of the sender."""
         ...
 
     @property
     def passed_on(self) -> Callable[[Any], Any] | None:
-        """Makes of `job.trace`, where the sender did not have that recorded, what `enter` takes.
+        """A function that turns the `job.trace` of a sender that did not record it into an argument for `enter`.
 
-        None where such a job might be recorded all the same: then `attempt` is asked.
+        None if the attempt might be recorded nevertheless: then `attempt` is called for such a job, too.
         """
         ...
 
-    # Of the whole and not of a span: what is asked for every attempt can be one call of something built in then.
+    # These two belong to the tracing system and not to a span, so that they can be built-in functions: every attempt
+    # calls them.
 
     def enter(self, span: Any, /) -> Any:
-        """Make the span of an attempt the current one, here and in what is called from here."""
+        """Makes the span of an attempt the current one, here and in everything that is called from here."""
         ...
 
     def leave(self, entered: Any, /) -> object:
-        """As it was before; `entered` is what `enter` answered."""
+        """Makes the previous span the current one again. `entered` is the return value of `enter`."""
         ...

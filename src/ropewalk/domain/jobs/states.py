@@ -89,8 +89,8 @@ C, F, D, X = Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELL
 TERMINAL: Final = frozenset({C, F, D, X})
 """A job with one of these statuses has ended."""
 
-# These pairs are the statuses before and after a move; None means that the job does not exist. Any other pair is illegal
-# on every store.
+# The statuses before and after each move; None means that the job does not exist. Any other pair is illegal on every
+# store.
 LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]] = MappingProxyType(
     {
         Move.SUBMIT: frozenset({(None, W), (None, R)}),

@@ -1,1 +1,1 @@
-"""The storage port: the verbs of a store, and the messages they take and answer."""
+"""The storage port: the verbs of a store, and the messages that they take and return."""

@@ -1,4 +1,4 @@
-"""What a store can do beside the core, as the store itself declares it. Nobody finds out by trying.
+"""Capabilities: what a store can do beyond the core. A store declares them, so nobody has to find out by trying.
 
 >>> WORKFLOWS.of(store)             # the same store, with the verbs of WorkflowStore; or Unsupported
 >>> LOGS.if_declared(store)         # the same store, or None
@@ -26,24 +26,24 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capability(Generic[P]):
-    """One optional protocol of a store, and what to tell somebody whose store does not have it."""
+    """One optional protocol of a store, and the message for somebody whose store does not implement it."""
 
     name: str
-    """For machines, such as "workflows"."""
+    """The name for machines, such as "workflows"."""
     what: str
-    """For people: what such a store has."""
+    """The words for people: what a store with this capability has."""
     advice: str
-    """What to do where a store does not have it."""
+    """The advice for somebody whose store does not have the capability."""
 
     def of(self, store: Store) -> P:
-        """The store with the verbs of this capability. Raises Unsupported where it does not declare it."""
+        """Returns the store with the verbs of this capability. Raises Unsupported if the store does not declare it."""
         if self not in store.capabilities:
-            told = f"the {store.name} store has no {self.what}: {self.advice}"
-            raise Unsupported(told, store=store.name, capability=self.name)
+            message = f"the {store.name} store has no {self.what}: {self.advice}"
+            raise Unsupported(message, store=store.name, capability=self.name)
         return cast("P", store)
 
     def if_declared(self, store: Store) -> P | None:
-        """The store with the verbs of this capability, or None where it does not declare it."""
+        """Returns the store with the verbs of this capability, or None if the store does not declare it."""
         return cast("P", store) if self in store.capabilities else None
 
 
@@ -72,7 +72,7 @@ ALL: Final[frozenset[Capability[Any]]] = frozenset(
     {WORKFLOWS, LIMITS, QUOTAS, SCHEDULES, STATISTICS, LOGS, USER_TRANSACTIONS, DIAGNOSIS, MIGRATIONS}
 )
 COMPLETE: Final = ALL - {USER_TRANSACTIONS, MIGRATIONS}
-"""Everything that concerns jobs: what is left out needs a database."""
+"""All capabilities that concern jobs. The two others need a database."""
 
 
 class CompleteStore(
@@ -86,7 +86,7 @@ class CompleteStore(
     DiagnosisStore,
     Protocol,
 ):
-    """A store with the capabilities of COMPLETE, as every bundled backend is."""
+    """A store with the capabilities of COMPLETE, which every bundled backend has."""
 
 
 class DatabaseStore(CompleteStore, UserTransactionStore, MigrationStore, Protocol):

@@ -1,4 +1,4 @@
-"""Part of the core: what a worker asks for when it claims, and what it gets. The verb is in leases.py."""
+"""The messages of a claim, which is a part of the core. The verb is in leases.py."""
 
 from __future__ import annotations
 
@@ -15,61 +15,67 @@ from ropewalk.ports.store.consequences import ClosedGroup, Moved, PassedOver
 
 
 class ClaimRequest(Struct, frozen=True, kw_only=True):
-    """Give me up to `limit` ready jobs of these types.
+    """The request of a worker to lease up to `limit` ready jobs of its types.
 
-    The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
-    with crashes is given only within `slots`. Where one comes up and no slot is left for it, nothing more is given:
-    nobody overtakes it, or none might ever be. How many jobs with crashes are given beside those that the worker holds
-    (`suspects`) is up to domain.jobs.quarantine; where one may not be given, no further ones are.
-    Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
-    started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted` and those that
-    this or an earlier claim named as `unanswered`.
+    The first `slots` jobs start at once, and the others wait in the buffer of the worker. A job that must start at once
+    (domain.jobs.quarantine.must_start_at_once) is leased only within `slots`. If such a job is next and no slot is left
+    for it, the claim ends there: if other jobs could overtake it, it might wait for ever. How many suspects are leased
+    beside those that the worker has is decided by domain.jobs.quarantine; if one is refused, all further ones are.
+
+    The jobs get the tickets first_ticket, first_ticket + 1, … in their order. Every ticket of this worker up to
+    `started_upto` counts as started, except those in `unstarted` and those that this or an earlier claim named in
+    `unanswered`.
     """
 
     owner: str
     types: Mapping[str, Span]
-    """registered type → its lease"""
+    """The registered types, each with the length of its lease."""
     tenants: tuple[str, ...] | None = None
+    """The tenants whose jobs the worker runs; None means all."""
     queues: tuple[str, ...] | None = None
+    """The queues whose jobs the worker runs; None means all."""
     slots: int
+    """This many slots of the worker are free."""
     limit: int
+    """The claim leases at most this many jobs."""
     room: Mapping[str, int] = {}
-    """type → at most so many of it this time; one that is not named may fill the claim"""
+    """The claim leases at most so many jobs of each type that is named here."""
     ignored: frozenset[int] = frozenset()
-    """jobs (by seq) to leave where they are: this worker declined them a while ago"""
+    """The claim ignores these jobs, given by seq, because the worker declined them a while ago."""
     suspects: Suspects = Suspects()
-    """Those that this worker holds: jobs that were running when a worker died."""
+    """The suspects among the jobs that the worker has leased."""
     first_ticket: int
     started_upto: int
     unstarted: tuple[int, ...] = ()
-    """tickets up to `started_upto` that wait all the same, as others overtook them; each claim names them anew"""
+    """The jobs with these tickets, which are not above `started_upto`, have not started, because others overtook them.
+    Each claim names all of them again."""
     unanswered: tuple[TicketRange, ...] = ()
-    """Tickets of claims whose answer never arrived. The worker does not know which jobs they stand for and starts none:
-    their leases are given back before anything else, and the store remembers the tickets as never started."""
+    """These tickets belong to claims whose answer never arrived. The worker does not know the jobs and starts none of
+    them. The store gives back their leases first, and remembers that the tickets never started."""
     turn: int = 0
-    """Number of this claim, which grows with every claim of a worker. A claim that arrives after a later one changes
-    nothing about what has started. It also says which line goes first (domain.jobs.order.take_turns)."""
+    """The number of this claim, which grows with every claim of a worker. A claim that arrives after a later one does
+    not change which tickets have started. The number also decides which line goes first (domain.jobs.order)."""
     first: TenantQueue | None = None
-    """The line that goes first instead, if it has something to give: the last claim ended there without a free slot."""
+    """This line goes first instead if it has ready jobs, because the last claim ended there without a free slot."""
     take_back_until: Instant | None = None
     """The last instant, by the store's clock, at which this claim may take back expired leases
-    (domain.jobs.lease.may_take_back); None is always, 0 never."""
+    (domain.jobs.lease.may_take_back). None sets no limit, and 0 means never."""
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
-    """The answer to a claim: the jobs that are leased now, and what else happened on the way."""
+    """The answer to a claim: the jobs that are leased now, and what else the claim changed."""
 
     now: Instant
     jobs: list[JobRecord]
     moved: list[Moved]
-    """The jobs whose expired leases were taken back, those past their deadline, and what that doomed."""
+    """The jobs whose expired leases were taken back, those whose deadline had passed, and those that this doomed."""
     next_due: Instant | None
-    """When there may be more: the next job of these types comes due, or a limit that held some back leaves room."""
+    """The instant at which there may be more jobs: one of these types comes due, or a full limit leaves room again."""
     closed: list[ClosedGroup] = []
-    """The groups that closed with it."""
+    """The groups that the claim closed, because it ended jobs."""
     limited: list[int] = []
-    """The leased jobs (by seq) that count against a limit: when they end, others may have waited for that."""
+    """The leased jobs, by seq, that count against a limit: other jobs may wait until they end."""
     held_up: TenantQueue | None = None
-    """Where a job comes next that must start at once, and no slot was left for it: the next claim begins there."""
+    """The line whose next job must start at once although no slot was left for it. The next claim begins there."""
     passed_over: list[PassedOver] = []
     """Records that stay as they are, because changing them raised an error that nobody expects."""

@@ -1,4 +1,4 @@
-"""What else happened because of a change, for events and hints."""
+"""The consequences of a change: what else happened because of it, for events and hints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ropewalk.domain.jobs.states import Move
 
 
 class Moved(Struct, frozen=True, kw_only=True):
-    """A job the store itself moved (a lost lease, a passed deadline), for events and hints."""
+    """A job that the store itself moved, because its lease was lost or its deadline passed, for example."""
 
     job: JobRecord
     move: Move
 
 
 class ClosedGroup(Struct, frozen=True, order=True):
-    """Nothing in this group is open any more. Ids are a tenant's own, so its name belongs to it."""
+    """A group in which nothing is open any more. Its id is unique only within its tenant."""
 
     tenant: str
     id: str
@@ -31,14 +31,15 @@ class PassedOver(Struct, frozen=True):
 
 
 class Consequences(Struct, frozen=True, kw_only=True):
-    """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
+    """What else happened because of a change: other jobs ended or became ready, and groups closed."""
 
     moved: list[Moved] = []
-    """Jobs that ended behind gates that can no longer open, or in a cancelled group."""
+    """The jobs that ended because their gate can no longer open, or because their group was cancelled."""
     ready: list[str] = []
     """The queues in which jobs became ready."""
     closed: list[ClosedGroup] = []
+    """The groups that closed."""
     more: bool = False
-    """Whether some of it is left for `cascade`."""
+    """Whether some consequences were postponed; `cascade` continues with them."""
     passed_over: list[PassedOver] = []
     """Records that stay as they are, because changing them raised an error that nobody expects."""

@@ -1,19 +1,19 @@
 """The core of the storage port: what every store can do, as domain verbs, in batches.
 
-The verbs of the core are in the modules that `Store` is put together from, each beside its messages. What only some
-stores can do is in a protocol of its own, and a store declares it (capabilities.py). One contract suite
-(ropewalk.testing.contract) defines a backend.
+The protocols that make up `Store` have the verbs of the core, each in a module with its messages. What only some
+stores can do is in protocols of its own, and a store declares which of them it implements (capabilities.py). One
+contract suite (ropewalk.testing.contract) defines what a backend is.
 
-What holds for every verb:
-- Time is the store's: `now` in an answer is its clock inside the transaction that gave it.
-- One call is one atomic change, except where a batch says its members are independent of one another.
-- A verb returns only when the change is as durable as the store promises; if it raises StoreUnavailable nothing
-  changed, if it raises OutcomeUnknown it may have.
-- Every write by a worker names (seq, fence, owner) and changes nothing when they no longer fit: such a write is
-  answered as stale with the reason, not raised.
-- Everything is scoped by tenant; another tenant's job is indistinguishable from a missing one.
-- What happens to a record is decided by ropewalk.domain; a store decides only who gets it.
-- Thread-safe, and usable from any event loop.
+These rules hold for every verb:
+- The store's clock decides: `now` in an answer is its time inside the transaction that gave the answer.
+- One call is one atomic change, unless a batch says that its members are independent of one another.
+- A verb returns only when the change is as durable as the store promises. If it raises StoreUnavailable, nothing has
+  changed; if it raises OutcomeUnknown, something may have changed.
+- Every write by a worker names seq, fence and owner, and changes nothing if they do not fit any more. The answer then
+  says that the write is stale, and why; no error is raised.
+- A verb sees only the jobs of one tenant; a job of another tenant is the same as a missing one.
+- The domain decides what happens to a record; a store decides only who gets it.
+- Every verb is thread-safe and can be used from any event loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Durability(StrEnum):
-    """What an acknowledged write survives."""
+    """The durability of a store: what an acknowledged write survives."""
 
     D0 = "gone with the process"
     D1 = "survives the kill of every process"
@@ -42,16 +42,16 @@ class Durability(StrEnum):
 
 
 class Store(Submitting, Operating, Leasing, Maintaining, Reading, Protocol):
-    """What every backend can do. A backend declares what else it can do (capabilities.py)."""
+    """A store with the verbs that every backend has. `capabilities` says what else it can do."""
 
     @property
     def name(self) -> str:
-        """What messages call this kind of store: one word, such as "memory"."""
+        """The word for this kind of store in messages, such as "memory"."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability[Any]]:
-        """What it can do beside the core. The same for as long as the store lives."""
+        """What the store can do beyond the core. This never changes."""
         ...
 
     @property
@@ -61,12 +61,13 @@ class Store(Submitting, Operating, Leasing, Maintaining, Reading, Protocol):
     def notifier(self) -> Notifier: ...
 
     async def open(self) -> None:
-        """Connect, check durability and schema, migrate an empty store. Idempotent.
+        """Connects, checks durability and schema, and migrates an empty store. Opening an open store changes nothing.
 
-        Raises StoreRefused (SchemaMismatch, WeakDurability), StoreUnavailable or InvalidInput, each saying what to do.
+        Raises StoreRefused (SchemaMismatch, WeakDurability), StoreUnavailable or InvalidInput; the message says what to
+        do.
         """
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, then release everything. Idempotent; the store may be opened again."""
+        """Finishes what was accepted, and releases everything. A store may be closed twice, and opened again."""
         ...

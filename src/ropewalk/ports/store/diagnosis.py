@@ -1,10 +1,10 @@
-"""Capability: what a store says about itself when it is examined.
+"""The capability of a store to be examined.
 
-How the jobs stand is the same question for every store: a store answers it with facts, and the doctor
-(observe/doctor) decides what they mean. What only one kind of store knows, such as the settings of its server or the
-room on its disk, that store interprets itself: it answers with findings (findings.py), which the doctor passes on.
+Every store answers the same questions about its jobs with facts, and the doctor (observe/doctor) decides what the facts
+mean. What only one kind of store knows, such as the settings of its server or the free space on its disk, this store
+interprets itself: it answers with findings (findings.py), which the doctor passes on.
 
-Everything here concerns all tenants: it is for whoever runs the store.
+Everything here concerns all tenants, because it is for the people who operate the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ropewalk.ports.store.findings import Finding
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """Jobs that could start now, of one tenant, queue and type."""
+    """The jobs of one tenant, queue and type that could start now."""
 
     lane: LaneName
     """The lane of these jobs, without a limit key."""
@@ -39,8 +39,9 @@ class Work(Struct, frozen=True, kw_only=True):
     paused: list[tuple[str, str]]
     """The paused queues, each with its tenant before it."""
     leases_over: int
-    """How many running jobs have a lease that ended and that nobody took back."""
+    """How many running jobs have an expired lease that nobody took back."""
     oldest_lease_over_at: Instant | None
+    """The earliest of these leases expired at this instant."""
     newer_records: int
     """How many live jobs are in a format of a newer release, which workers of this release leave alone."""
     dead_letters: dict[str, int]
@@ -57,42 +58,43 @@ class Examination(Struct, frozen=True, kw_only=True):
     now: Instant
     work: Work
     findings: list[Finding] = []
-    """What only this kind of store can say about the place where it keeps its jobs. A finding on "durability" replaces
-    the doctor's own, which knows no more than `Store.durability`."""
+    """The findings that only this kind of store can make. A finding on "durability" replaces the doctor's own, which
+    knows only `Store.durability`."""
     wake_ups: Finding | None = None
-    """What to say about wake-ups between processes where a hint never reaches another process. None: the doctor opens
-    the store a second time, and measures how long a hint takes to arrive there."""
+    """The finding about wake-ups between processes, if a hint never reaches another process. None means that the doctor
+    opens the store a second time and measures how long a hint takes to arrive there."""
     lost_hint_advice: str | None = None
-    """What to do where such a hint does not arrive. None: the doctor's general advice fits."""
+    """The advice if such a hint does not arrive; None means that the doctor's general advice fits."""
 
 
 class DiagnosisStore(Protocol):
-    """A store that can say how it is, and what waits in it."""
+    """A store that can be examined, and that knows which jobs wait in it."""
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        """Look at everything and change nothing.
+        """Examines the store and changes nothing.
 
-        With `deep` the store also looks at what takes long, such as every page of a file.
+        With `deep` the store also examines what takes long, such as every page of a file.
         """
         ...
 
     def watch_durability(self, on_weakened: Callable[[str], object]) -> None:
-        """Call `on_weakened`, from any thread and once for each change, when the durability becomes less while the
-        store is open. A store whose durability cannot change leaves this as it is.
+        """Calls `on_weakened`, from any thread and once for each change, when the durability decreases while the store
+        is open. A store whose durability cannot change inherits this method, which does nothing.
         """
         return
 
     async def backlog(self) -> list[Backlog]:
-        """Ready jobs by tenant, queue and type; paused queues too. Cost is bounded: see Backlog."""
+        """Returns how many jobs are ready, by tenant, queue and type, in paused queues, too. The cost is bounded,
+        because the jobs of a limit key are counted to 100 000."""
         ...
 
     async def ahead_of(self, job: JobRecord) -> int:
-        """How many ready jobs of its (tenant, queue) come before it (counted to 10 000)."""
+        """Returns how many ready jobs of the same tenant and queue come before this one, counted to 10 000."""
         ...
 
     async def damage_of(self, job: JobRecord) -> Sequence[str]:
-        """Names of stored columns of this job that cannot be read or contradict others.
+        """Returns the names of stored columns of this job that cannot be read or contradict others.
 
-        Reading many jobs does not look for contradictions, so this may find more than `job.damaged` says.
+        Verbs that read many jobs do not look for contradictions, so this may find more than `job.damaged` contains.
         """
         return job.damaged

@@ -1,6 +1,6 @@
-"""Findings: what an examination says to whoever runs a store, and how a span, a size or a list reads in a sentence.
+"""Findings: the lines of an examination, for people who operate a store, and how their sentences show numbers.
 
-A store makes the findings that only its kind can make (diagnosis.py); the doctor makes those that fit every store.
+A store makes the findings that only its kind can make (diagnosis.py). The doctor makes those that fit every store.
 """
 
 from __future__ import annotations
@@ -55,15 +55,17 @@ def bad(subject: str, found: str, advice: str) -> Finding:
 
 
 def worst(findings: list[Finding]) -> Level:
+    """Returns the worst level among these findings; OK if there are none."""
     order = list(Level)
     return max((each.level for each in findings), key=order.index, default=Level.OK)
 
 
 NAMED_MAX: Final = 5
+"""A sentence names at most this many things."""
 
 
 def lasting(span: Span) -> str:
-    """A span in the unit that a person would use for it."""
+    """Returns a span in the unit that a person would use for it."""
     seconds = to_seconds(span)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -72,7 +74,7 @@ def lasting(span: Span) -> str:
 
 
 def sized(count: int) -> str:
-    """A number of bytes in the unit that a person would use for it."""
+    """Returns a number of bytes in the unit that a person would use for it."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
             return f"{count / 1024**power:.1f} {unit}"
@@ -80,11 +82,11 @@ def sized(count: int) -> str:
 
 
 def number_of(count: int, thing: str) -> str:
-    """`1 job`, `2 jobs`."""
+    """Returns a number with its noun in the singular or plural: `1 job`, `2 jobs`."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def named(names: Sequence[str]) -> str:
-    """The first few of these names, and how many more there are."""
+    """Returns the first few of these names, and how many more there are."""
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more

@@ -1,6 +1,6 @@
-"""Part of the core: how a worker gets, keeps and ends its right to run a job. Claims are in claims.py.
+"""The part of the core with which a worker gets, keeps and ends its right to run a job.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py, the messages of a claim in claims.py.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ropewalk.ports.store.consequences import Consequences
 
 
 class WorkerCard(Struct, frozen=True, kw_only=True):
-    """A started worker as others see it. The fields from `started_at` on are filled in by the store."""
+    """A started worker, as other processes see it. The store fills in the fields from `started_at` on."""
 
     id: str
     host: str
     pid: int
     types: tuple[str, ...]
     queues: tuple[str, ...] | None
-    """The queues that it serves; None is all of them."""
+    """The queues that the worker serves; None means all."""
     tenants: tuple[str, ...] | None
-    """The tenants that it serves; None is all of them."""
+    """The tenants that the worker serves; None means all."""
     concurrency: int
     lease_us: Span = 30_000_000
     started_at: Instant = 0
     beat_at: Instant = 0
     draining: bool = False
-    """Whether somebody has asked it to stop."""
+    """Whether somebody has asked the worker to stop."""
     held: int = 0
-    """How many leases it holds."""
+    """The number of leases that the worker has."""
 
 
 class Holder(Struct, frozen=True):
@@ -71,7 +71,7 @@ class Lost(Struct, frozen=True, kw_only=True):
 
 
 class CancelNotice(Struct, frozen=True, kw_only=True):
-    """The news for a worker that one of its running jobs is to be cancelled."""
+    """The message to a worker that one of its running jobs is to be cancelled."""
 
     seq: int
     fence: int
@@ -80,34 +80,38 @@ class CancelNotice(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, job: JobRecord) -> CancelNotice | None:
-        """The news about this job for its holder, if there is any."""
+        """Returns the notice about this job for its worker, if its cancellation was requested."""
         if job.cancel is None:
             return None
         return cls(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
 
 
 class Renewed(Struct, frozen=True, kw_only=True):
-    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends, `drain` for good."""
+    """The answer to a batch of renewals. All leases that neither `lost` nor `busy` names are renewed."""
 
     lost: list[Lost]
     cancels: list[CancelNotice]
+    """The cancellations of running jobs. Each is repeated in every answer until the attempt has ended."""
     busy: list[int] = []
-    """The jobs (by seq) that somebody else's transaction locked just now: their leases are neither renewed nor lost."""
+    """The jobs, by seq, that another transaction has locked just now. Their leases are neither renewed nor lost."""
     drain: bool = False
+    """Whether the worker is to stop. Once this is True, it is True in all later answers."""
 
 
 class Settled(Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to one settlement. Where it was stale, nothing changed, and `lost` says why."""
+    """The answer to one settlement. If the settlement was stale, nothing has changed, and `lost` says why."""
 
     seq: int
     fence: int
     job: JobRecord | None = None
-    """The job after the move. None for a plain completion, after which the worker knows it already, and when stale."""
+    """The job after the move. None if the settlement was stale, or a plain completion, whose result the worker
+    knows."""
     move: Move | None = None
-    """What really happened: a noted cancellation turns a retry into a cancel. None when stale."""
+    """The move that really happened: a requested cancellation turns a retry into a cancel. None if it was stale."""
     lost: LossReason | None = None
     refused: RopewalkError | None = None
-    """Why its completion plan cannot be written, such as an unknown dependency or a conflicting id: nothing changed."""
+    """The reason why nothing has changed: the completion plan cannot be written, because of an unknown dependency or a
+    conflicting id, for example."""
 
 
 class Settlements(Struct, frozen=True, kw_only=True):
@@ -119,7 +123,7 @@ class Settlements(Struct, frozen=True, kw_only=True):
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Something a running attempt records at once."""
+    """A checkpoint or a progress that a running attempt records at once."""
 
     holder: Holder
     checkpoint: bytes | None = None
@@ -127,56 +131,62 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class NoteAnswer(Struct, frozen=True, kw_only=True):
-    """Whether the lease still holds, and whether the job is to be cancelled."""
+    """The answer to a note: whether the lease is still valid, and whether the job is to be cancelled."""
 
     lost: LossReason | None = None
+    """The reason why the lease is lost; None if it is valid."""
     cancel: CancelNotice | None = None
 
 
 class Leasing(Protocol):
-    """How a worker gets, keeps and ends its right to run a job."""
+    """The verbs with which a worker gets, keeps and ends its right to run a job."""
 
     async def register(self, card: WorkerCard) -> None:
-        """Make a worker known, or replace its card."""
+        """Makes a worker known, or replaces its card."""
         ...
 
     async def unregister(self, owner: str) -> None:
-        """Forget a worker that stopped. Its leases, if any are left, simply run out."""
+        """Forgets a worker that has stopped. If it still has leases, they run out."""
         ...
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        """Lease ready jobs: domain.jobs.transition.claim on each, in one transaction.
+        """Leases ready jobs: applies domain.jobs.transition.claim to each, in one transaction.
 
-        Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
-        domain.jobs.order.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
-        newer record format, beyond the `room` of its type, among those that it ignores, or under a limit without
-        room (domain.limits.headroom; what runs is counted in this transaction, and no other claim gives out jobs under
-        the same limit meanwhile): such a lane is passed over whole. With more than 256 lanes of keys the claim looks
-        into some of them, and the next one goes on there. A ready job past its deadline is expired instead. Also takes
-        back a bounded number of expired leases first (as sweep does), so the claim path alone recovers lost work; not
-        after the request's `take_back_until`.
-        Cost does not depend on how many jobs are finished, delayed, paused or of other types.
+        Within a line the order is (prio_key, time_key, seq), whatever the types; between lines it is
+        domain.jobs.order.take_turns. A claim never leases a job that is not due, whose queue is paused, whose type the
+        request does not name, whose record has a newer format, that exceeds the `room` of its type, or that is among
+        those in `ignored`. It skips whole lanes that are under a limit without room (domain.limits.headroom): it counts
+        what runs in this transaction, and no other claim gives out jobs under the same limit meanwhile. If more than
+        256 lanes have keys, the claim looks into some of them, and the next claim continues there. A ready job whose
+        deadline has passed expires instead.
+
+        Before it leases jobs, a claim takes back a bounded number of expired leases, as sweep does, so that claims
+        alone recover lost work; after `take_back_until` it does not. The cost does not depend on how many jobs are
+        finished, delayed, paused or of other types.
         """
         ...
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        """One call for all of a worker's leases; also the worker's own sign of life (with no renewals too).
+        """Renews all leases of a worker in one call. The call also shows that the worker is alive, even if it renews
+        nothing.
 
-        A lease past its expiry that nobody took back yet is renewed: the fence is what counts. Log lines of renewed
-        leases are kept, as `settle` keeps those of settled ones.
+        An expired lease that nobody took back yet is renewed, because the fence decides. The log lines of renewed
+        leases are stored, as `settle` stores those of settled ones.
         """
         ...
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        """domain.jobs.transition.settle on each that fits (seq, fence, owner); independent of one another, one commit.
+        """Applies domain.jobs.transition.settle to each job whose seq, fence and owner fit, with one commit for all.
+        The settlements are independent of one another.
 
-        Written together: record, attempt row, log lines, compensation job, key closing, children and continuation with
-        their gates, the group's value, the scopes that close, and what all that releases or dooms (what is over a
-        thousand edges goes on in `cascade`). Answers in order. A second settlement of the same lease is stale. A
-        deadline that passed meanwhile does not matter: a valid fence wins.
+        These are written together: the record, the row of the attempt, the log lines, the compensation, the closed key,
+        children and continuation with their gates, the value of the group, the scopes that close, and what all this
+        releases or dooms; what exceeds a thousand edges is postponed to `cascade`. The answers have the order of the
+        settlements. A second settlement of the same lease is stale. If the deadline has passed meanwhile, a valid fence
+        still allows the settlement.
         """
         ...
 
     async def note(self, note: Note) -> NoteAnswer:
-        """Record a checkpoint (or progress) now, fenced; answers whether a cancellation was requested."""
+        """Stores a checkpoint or a progress if the lease is valid, and answers whether a cancellation was requested."""
         ...
