@@ -23,4 +23,10 @@ async def stay(ctx: Context, seconds: float = 60.0) -> str:
     return "stayed"
 
 
-ALL_JOBS: Final = (add, fail, stay)
+@job
+async def spread(ctx: Context, count: int) -> None:
+    for number in range(count):
+        await ctx.spawn(add(number, 1))
+
+
+ALL_JOBS: Final = (add, fail, stay, spread)

@@ -6,13 +6,23 @@ from typing import Final
 
 from ropewalk.http import documentation, health
 from ropewalk.http.jobs import changing, reading, searching, submitting
+from ropewalk.http.limits import routes as limits
+from ropewalk.http.queues import routes as queues
 from ropewalk.http.routing import Route
+from ropewalk.http.statistics import routes as statistics
+from ropewalk.http.workers import routes as workers
+from ropewalk.http.workflows import routes as workflows
 
 ALL_ROUTES: Final[tuple[Route, ...]] = (
     *submitting.routes,
     *searching.routes,
     *reading.routes,
     *changing.routes,
+    *workflows.routes,
+    *statistics.routes,
+    *queues.routes,
+    *limits.routes,
+    *workers.routes,
     *health.routes,
     *documentation.routes,
 )

@@ -1,0 +1,1 @@
+"""Limits of queues, types and keys, and quotas of tenants, over HTTP."""

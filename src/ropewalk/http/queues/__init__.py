@@ -1,0 +1,1 @@
+"""Queues over HTTP: what is in them, and pausing them."""

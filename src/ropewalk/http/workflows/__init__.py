@@ -1,0 +1,1 @@
+"""Groups, chains and workflows over HTTP."""
