@@ -42,7 +42,7 @@ def test_readers_lock_nothing() -> None:
 
 def test_a_claim_in_one_statement_knows_what_must_start_at_once(postgres_database: str) -> None:
     """The rule of the domain, for every job around the edges of it."""
-    predicate = part("ropewalk.backends.postgres", "must_start_at_once", made=COLUMNS)
+    predicate = part("ropewalk.backends.postgres", "must_start_at_once", generated=COLUMNS)
     asked = (
         f"SELECT {predicate} FROM (VALUES (%s::bigint, %s::bigint, %s::bigint)) AS job (crashes, attempt, max_attempts)"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, part, parts_of
+from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, part, statements_in
 
 
 class Manifest(Struct):
@@ -40,7 +40,7 @@ def test_what_blocks_have_in_common_is_a_part(package: Path) -> None:
 
 def test_a_part_may_be_made_in_python(package: Path) -> None:
     (package / "a.sql").write_text("-- name: first\nSELECT /* see columns */\n-- name: second\n2\n")
-    assert load("sql_of_a_test", Manifest, made={"columns": "a, b"}).first == "SELECT a, b"
+    assert load("sql_of_a_test", Manifest, generated={"columns": "a, b"}).first == "SELECT a, b"
 
 
 def test_each_block_says_what_belongs_in_the_places_of_a_part(package: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_part_can_be_read_by_itself(package: Path) -> None:
 
 
 def test_a_block_may_be_several_statements() -> None:
-    assert parts_of("-- why\nLOCK a\n-- then\nSELECT a -- then b\n") == ("-- why\nLOCK a", "SELECT a -- then b")
+    assert statements_in("-- why\nLOCK a\n-- then\nSELECT a -- then b\n") == ("-- why\nLOCK a", "SELECT a -- then b")
 
 
 @pytest.mark.parametrize(

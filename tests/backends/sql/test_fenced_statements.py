@@ -10,7 +10,7 @@ import pytest_asyncio
 from msgspec import structs
 
 from ropewalk.backends.sql import records
-from ropewalk.backends.sql.blocks import parts_of
+from ropewalk.backends.sql.blocks import statements_in
 from ropewalk.backends.sql.completion import complete
 from ropewalk.backends.sql.records import load
 from ropewalk.backends.sql.store import SqlStore
@@ -54,7 +54,7 @@ def complete_plain(tx: Tx, late: list[Holder]) -> None:
 
 def complete_without_looking(tx: Tx, late: list[Holder]) -> None:
     """On SQLite the statement that looks and the one that changes are two."""
-    change = parts_of(tx.sql.complete_plain)[-1]
+    change = statements_in(tx.sql.complete_plain)[-1]
     tx.run_rows(change, [(each.seq, each.fence, b"9") for each in late], LATER, late[0].owner, SETTLES_ALONE)
 
 

@@ -10,38 +10,38 @@ from hypothesis import strategies as st
 
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, FEWEST, Alike, parted, ranges_of
+from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, ROWS_MIN, Pattern, forms_of, split_ranges
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.leases import Settled
 from ropewalk.testing.contract.builders import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 
-ALIKE: Sequence[Alike] = ("up", "same", "bytes")
+ALIKE: Sequence[Pattern] = ("up", "same", "bytes")
 
 
 def rows_of(numbers: Sequence[int], result: Callable[[int], bytes | None] = lambda _: b"1") -> list[Row]:
     return [(number, 7, result(number)) for number in numbers]
 
 
-def test_a_block_tells_how_neighbours_are_changed() -> None:
-    ways = ranges_of("UPDATE any\n-- neighbours: up, same\nUPDATE range")
-    assert (ways.of_any, ways.of_neighbours, ways.alike) == ("UPDATE any", "UPDATE range", ("up", "same"))
-    assert ranges_of("UPDATE any").alike == ()
+def test_a_block_has_a_form_for_ranges() -> None:
+    forms = forms_of("UPDATE any\n-- range: up, same\nUPDATE range")
+    assert (forms.of_rows, forms.of_range, forms.patterns) == ("UPDATE any", "UPDATE range", ("up", "same"))
+    assert forms_of("UPDATE any").patterns == ()
 
 
-def test_those_in_a_row_are_said_at_once() -> None:
-    assert parted(rows_of(range(10, 90), lambda number: b"%d" % number), ALIKE) == (
+def test_consecutive_rows_become_one_range() -> None:
+    assert split_ranges(rows_of(range(10, 90), lambda number: b"%d" % number), ALIKE) == (
         [(10, 7, b"".join(b"%d" % number for number in range(10, 90)), 80)],
         [],
     )
-    assert parted(rows_of(range(10, 90), lambda _: None), ALIKE) == ([(10, 7, None, 80)], [])
+    assert split_ranges(rows_of(range(10, 90), lambda _: None), ALIKE) == ([(10, 7, None, 80)], [])
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        rows_of(range(FEWEST - 1)),
+        rows_of(range(ROWS_MIN - 1)),
         rows_of(range(0, 80, 2)),
         rows_of([*range(39, -1, -1)]),
         [(0, 7, b"1"), *rows_of([5] * 38), (39, 7, b"1")],
@@ -54,7 +54,7 @@ def test_those_in_a_row_are_said_at_once() -> None:
     ids=["few", "gaps", "backwards", "twice", "lengths", "some none", "nothing", "long", "fences"],
 )
 def test_others_are_left_as_they_are(rows: list[Row]) -> None:
-    assert parted(rows, ALIKE) == ([], rows)
+    assert split_ranges(rows, ALIKE) == ([], rows)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), max_size=6))
@@ -64,7 +64,7 @@ def test_nobody_is_lost(runs: list[tuple[int, int]]) -> None:
     for gap, length in runs:
         begin = numbers[-1] + 1 + gap if numbers else gap
         numbers += range(begin, begin + length)
-    pieces, others = parted(rows_of(numbers, lambda number: b"%03d" % (number % 1000)), ALIKE)
+    pieces, others = split_ranges(rows_of(numbers, lambda number: b"%03d" % (number % 1000)), ALIKE)
     again = [
         (first + at, fence, results[3 * at : 3 * at + 3])
         for first, fence, results, count in pieces

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from ropewalk.backends.sqlite import SqliteStore, listening, notifier
-from ropewalk.backends.sqlite.listening import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
-from ropewalk.backends.sqlite.notifier import fitting
+from ropewalk.backends.sqlite.listening import ADDRESS_BYTES_MAX, MESSAGE_BYTES_MAX, HintSocket, directory_for
+from ropewalk.backends.sqlite.notifier import encode_hint
 from ropewalk.ports.notifier import Hint
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.builders import claim_request
@@ -126,7 +126,7 @@ async def test_the_thread_ends_some_time_after_the_last_listener_left(
     assert not directory_for(path).exists()
     again = Heard(store)
     hint = Hint(control=True)
-    notifier.send(directory_for(path), fitting(hint), but_not_to=None)
+    notifier.send(directory_for(path), encode_hint(hint), but_not_to=None)
     await again.first(hint)
 
 
@@ -154,7 +154,7 @@ async def test_listeners_survive_closing_and_opening(store: SqliteStore, path: P
 
 
 async def test_the_socket_of_a_dead_listener_is_removed(store: SqliteStore, path: Path) -> None:
-    dead = Mailbox(directory_for(path), "dead")
+    dead = HintSocket(directory_for(path), "dead")
     dead.socket.close()
     assert dead.address.exists()
     store.notifier.publish(Hint(control=True))
@@ -163,7 +163,7 @@ async def test_the_socket_of_a_dead_listener_is_removed(store: SqliteStore, path
 
 
 async def test_a_listener_that_is_stuck_blocks_nobody(store: SqliteStore, path: Path) -> None:
-    stuck = Mailbox(directory_for(path), "stuck")
+    stuck = HintSocket(directory_for(path), "stuck")
     async with asyncio.timeout(10):
         for _ in range(5000):  # far more than its buffer holds
             store.notifier.publish(Hint(ready=("default",)))
@@ -173,10 +173,10 @@ async def test_a_listener_that_is_stuck_blocks_nobody(store: SqliteStore, path: 
 
 async def test_what_is_no_hint_is_passed_over(store: SqliteStore, path: Path) -> None:
     heard = Heard(store)
-    for letter in (b"", b"{", b'{"ready": 7}', b"\xff"):
-        notifier.send(directory_for(path), letter, but_not_to=None)
+    for message in (b"", b"{", b'{"ready": 7}', b"\xff"):
+        notifier.send(directory_for(path), message, but_not_to=None)
     hint = Hint(finished=("a",))
-    notifier.send(directory_for(path), fitting(hint), but_not_to=None)
+    notifier.send(directory_for(path), encode_hint(hint), but_not_to=None)
     await heard.first(hint)
     assert heard.hints == [hint]
     heard.unsubscribe()
@@ -191,9 +191,9 @@ async def test_what_is_no_hint_is_passed_over(store: SqliteStore, path: Path) ->
     ],
 )
 def test_a_long_hint_is_cut_to_fit(hint: Hint) -> None:
-    letter = fitting(hint)
-    assert len(letter) <= LETTER_BYTES_MAX
-    sent = msgspec.json.decode(letter, type=Hint)
+    message = encode_hint(hint)
+    assert len(message) <= MESSAGE_BYTES_MAX
+    sent = msgspec.json.decode(message, type=Hint)
     assert sent == hint or sent.many
     assert sent.control == hint.control
     assert set(sent.finished) <= set(hint.finished)
@@ -203,7 +203,7 @@ def test_a_long_path_has_its_sockets_in_the_temporary_directory(tmp_path: Path) 
     near, far = Path("/srv/jobs.db"), tmp_path / ("x" * 100) / "jobs.db"
     assert directory_for(near) == Path("/srv/jobs.db-wake")
     assert directory_for(far) != directory_for(tmp_path / ("y" * 100) / "jobs.db")
-    box = Mailbox(directory_for(far), "a" * 100)
+    box = HintSocket(directory_for(far), "a" * 100)
     assert len(bytes(box.address)) <= ADDRESS_BYTES_MAX
     assert box.address.parent.stat().st_mode & 0o077 == 0
     box.close()

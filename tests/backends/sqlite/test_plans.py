@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from ropewalk.backends.sql import submission
-from ropewalk.backends.sql.blocks import parts_of
+from ropewalk.backends.sql.blocks import statements_in
 from ropewalk.backends.sql.claim import claim
 from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.backends.sql.queries import Query
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.backends.sqlite.contiguous_ranges import ranges_of
+from ropewalk.backends.sqlite.contiguous_ranges import forms_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
@@ -94,8 +94,8 @@ def plan(
         (SQL.old_shared_results, "SEARCH job USING INDEX job_shared_result (type=? AND finished_at<?)"),
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
-        *((ranges_of(block).of_any, BY_NUMBER) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
-        *((ranges_of(block).of_neighbours, IN_A_ROW) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
+        *((forms_of(block).of_rows, BY_NUMBER) for block in (SQL.lease_jobs, *statements_in(SQL.complete_plain))),
+        *((forms_of(block).of_range, IN_A_ROW) for block in (SQL.lease_jobs, *statements_in(SQL.complete_plain))),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),

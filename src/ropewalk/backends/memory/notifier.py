@@ -1,35 +1,19 @@
-"""Wake-ups inside one process: whoever subscribed is called at once, on the publisher's thread."""
+"""Hints inside one process: the listeners are called at once, on the thread of the publisher."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
-
+from ropewalk.backends.listeners import Listeners
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
 
 
 class LocalNotifier(Notifier):
+    """The notifier of a store that only one process uses."""
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._listeners: dict[int, Listener] = {}
-        self._subscribed = 0
+        self._listeners = Listeners()
 
     def publish(self, hint: Hint) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners.values())
-        for listener in listeners:
-            # A hint is worth nothing to its publisher: a broken listener must not reach it or its neighbours.
-            with suppress(Exception):
-                listener(hint)
+        self._listeners.call(hint)
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
-        with self._lock:
-            self._subscribed += 1
-            number = self._subscribed
-            self._listeners[number] = listener
-
-        def unsubscribe() -> None:
-            with self._lock:
-                self._listeners.pop(number, None)
-
-        return unsubscribe
+        return self._listeners.add(listener)

@@ -38,7 +38,7 @@ async def settle(session: Session, owner: str, settlements: Sequence[Settlement]
 
 
 def _settle(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-    asked = _asked(owner, settlements, tx.given_now)
+    asked = _asked(owner, settlements, tx.known_now)
     if asked is not None:
         try:
             with tx.savepoint():

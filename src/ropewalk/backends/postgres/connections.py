@@ -125,9 +125,9 @@ class Session(ConnectionThread):
     _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
     def __init__(
-        self, runtime: Runtime, door: Connector, name: str, *, clock: Clock, lock_wait: str = LOCK_WAIT
+        self, runtime: Runtime, connector: Connector, name: str, *, clock: Clock, lock_wait: str = LOCK_WAIT
     ) -> None:
-        self._door = door
+        self._connector = connector
         self._lock_wait = lock_wait
         self._clock = clock
         self._lanes = LaneBook()
@@ -172,7 +172,7 @@ class Session(ConnectionThread):
         except psycopg.Error as error:
             if breaks_connection(error):
                 self._disconnect()
-                raise translated(error, self._door.address.shown, committing=True) from error
+                raise translated(error, self._connector.address.shown, committing=True) from error
             await self._roll_back_on_loop(post)
             return None
         except BaseException:
@@ -223,7 +223,7 @@ class Session(ConnectionThread):
 
     def _clear_up(self) -> None:
         """What nobody has to wait for."""
-        db, durability = self._db, self._door.durability
+        db, durability = self._db, self._connector.durability
         if db is not None and durability.due(self):
             try:
                 durability.found(self, settings_of(db))
@@ -232,7 +232,7 @@ class Session(ConnectionThread):
 
     async def stop(self) -> None:
         await super().stop()
-        self._door.durability.left(self)
+        self._connector.durability.left(self)
 
     async def _let_pass(self, number: int) -> None:
         """Not again at once: whoever was in the way waits for what was just let go, and should get it first."""
@@ -247,7 +247,7 @@ class Session(ConnectionThread):
             self._lanes.forget()
             if may_run_again(error) and not last:
                 return False
-            request.fail(error if self._is_held_up(error) else translated(error, self._door.address.shown))
+            request.fail(error if self._is_held_up(error) else translated(error, self._connector.address.shown))
         return True
 
     def _is_held_up(self, error: Exception) -> bool:
@@ -266,7 +266,7 @@ class Session(ConnectionThread):
         return self._run(work, self._trips(self._connected()))
 
     def _connected(self) -> Pipeline:
-        db = self._db = self._door.open(
+        db = self._db = self._connector.open(
             by=self, only_looks=self._only_looks, silence_seconds_max=self._silence_seconds_max
         )
         ours = self._ours = db.prepare_threshold is not None
@@ -276,11 +276,11 @@ class Session(ConnectionThread):
 
     def _settled_in(self, db: WatchedConnection) -> bytes:
         """Where the session is ours alone, it keeps its settings."""
-        db.execute(beginning(self._door.address.schema, self._plans, lock_wait=self._lock_wait, for_good=True))
+        db.execute(beginning(self._connector.address.schema, self._plans, lock_wait=self._lock_wait, for_good=True))
         return f"SELECT {BEGUN}".encode()
 
     def _settling_in(self) -> bytes:
-        return beginning(self._door.address.schema, self._plans, BEGUN, lock_wait=self._lock_wait)
+        return beginning(self._connector.address.schema, self._plans, BEGUN, lock_wait=self._lock_wait)
 
     def _trips(self, post: Pipeline) -> PipelinedTransaction:
         return PipelinedTransaction(post, self._begin, self._runtime.now if self._clock == "runtime" else None)
@@ -292,7 +292,7 @@ class Session(ConnectionThread):
         except BaseException as error:
             self._undo(error, tried=trips.tried)
             if trips.committing and isinstance(error, psycopg.Error) and breaks_connection(error):
-                raise translated(error, self._door.address.shown, committing=True) from error
+                raise translated(error, self._connector.address.shown, committing=True) from error
             raise
         return value
 

@@ -1,14 +1,11 @@
-"""A user's own writes and the completion of a job in one commit, on a connection of their own to the same database.
+"""The transaction of a handler on PostgreSQL (backends/sql/handler_transactions.py).
 
-No lock of ours is taken before the settlement, which is the last thing before the commit. It is rolled back when it
-takes longer than its limit: what it has locked others wait for.
+It takes no lock of ropewalk's before the settlement, which is the last thing before the commit.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg.errors import SerializationFailure
@@ -20,92 +17,47 @@ from ropewalk.backends.postgres.statements import CAREFUL, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
 from ropewalk.backends.sql import completion, leases
+from ropewalk.backends.sql.handler_transactions import HandlerTransaction
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Instant, Span
-from ropewalk.errors import InvalidInput, WaitTimeout
-from ropewalk.ports.runtime import Runtime, Timer
+from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
-from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
-
-T = TypeVar("T")
+from ropewalk.ports.store.user_transactions import SqlValues
 
 
-class PostgresTransaction(UserTransaction):
-    def __init__(self, runtime: Runtime, door: Connector, *, clock: Clock, limit_us: Span) -> None:
-        self._runtime = runtime
-        self._door = door
+class PostgresTransaction(HandlerTransaction[Connection]):
+    """A transaction of a handler, on a connection of its own to the same database."""
+
+    _driver_errors = psycopg.Error
+    _reason_for_limit = "others wait for what it has locked"
+
+    def __init__(self, runtime: Runtime, connector: Connector, *, clock: Clock, limit_us: Span) -> None:
+        super().__init__(runtime, limit_us=limit_us)
+        self._connector = connector
         self._clock = clock
-        self._limit_us = limit_us
-        self._db: Connection | None = None
-        self._timer: Timer | None = None
-        self._one_at_a_time = threading.Lock()
-        self._too_long = False
-        self._over = False
 
-    async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        return await self._in_thread(lambda db: self._execute(db, sql, values), of_user=True)
+    def _begin(self) -> Connection:
+        # It is remembered before BEGIN, so that `_give_up` can cancel a statement that hangs.
+        self._db = db = self._connector.open()
+        db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        return db
 
-    async def settle(self, owner: str, settlement: Settlement) -> Settlements:
-        try:
-            return await self._in_thread(lambda db: self._settle(db, owner, settlement))
-        finally:
-            await self.rollback()
-
-    async def rollback(self) -> None:
-        self._over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._db is not None:
-            await self._runtime.in_thread(self._close)
-
-    async def _in_thread(self, work: Callable[[Connection], T], *, of_user: bool = False) -> T:
-        if self._timer is None and not self._over:
-            self._timer = self._runtime.after(self._limit_us / SECOND, self._give_up)
-        return await self._runtime.in_thread(lambda: self._work(work, of_user=of_user))
-
-    def _work(self, work: Callable[[Connection], T], *, of_user: bool) -> T:
-        with self._one_at_a_time:
-            self._check_open()
-            try:
-                return work(self._begun())
-            except psycopg.Error as error:
-                self._check_open()  # it was interrupted: say why
-                if of_user and is_of_a_users_statement(error):
-                    raise
-                raise translated(error, self._door.address.shown) from error
-
-    def _begun(self) -> Connection:
-        if self._db is None:
-            self._db = self._door.open()
-            self._db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-        return self._db
-
-    def _check_open(self) -> None:
-        if self._too_long:
-            raise WaitTimeout(
-                f"the transaction was open for more than {self._limit_us / SECOND:g} s and is rolled back: what it has "
-                "locked others wait for; do slow work before it"
-            )
-        if self._over:
-            raise InvalidInput("this transaction is over: it ends with its `async with` block")
-
-    def _execute(self, db: Connection, sql: str, values: SqlValues) -> list[tuple[Any, ...]]:
+    def _run(self, db: Connection, sql: str, values: SqlValues) -> list[tuple[Any, ...]]:
         cursor = db.execute(sql.encode(), values or None)
-        rows = cursor.fetchall() if cursor.description is not None else []
-        if db.info.transaction_status is TransactionStatus.IDLE:
-            self._over = True
-            raise InvalidInput(f"{sql!r} ended the transaction: leave COMMIT and ROLLBACK to ropewalk", field="sql")
-        return rows
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def _is_open(self, db: Connection) -> bool:
+        return db.info.transaction_status is not TransactionStatus.IDLE
 
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
         try:
-            answers = completion.settle(
-                Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL), LaneBook(), owner, [settlement]
-            )
+            tx = Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL)
+            answers = completion.settle(tx, LaneBook(), owner, [settlement])
         except SerializationFailure:
-            # A job was moved while we waited for it. Undone is undone; if it was this one, say so.
+            # Another transaction changed a job while this one waited for it. Everything is undone; if the job was the
+            # one of this attempt, the answer says that its lease is lost.
             db.execute(b"ROLLBACK")
             lost = self._lost(db, owner, settlement)
             if lost is None:
@@ -118,11 +70,12 @@ class PostgresTransaction(UserTransaction):
         try:
             done = db.execute(b"COMMIT").statusmessage
         except psycopg.Error as error:
-            raise translated(error, self._door.address.shown, committing=True) from error
+            raise translated(error, self._connector.address.shown, committing=True) from error
         assert done == "COMMIT", f"a transaction in which a statement had failed was committed: {done}"
         return answers
 
     def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
+        """Returns the answer for a lost lease; None if the lease is not lost."""
         db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
         tx = Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL)
         reason = leases.why_lost(tx, owner, settlement.seq, settlement.fence)
@@ -130,14 +83,14 @@ class PostgresTransaction(UserTransaction):
         return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)
 
     def _enter(self, db: Connection) -> Instant:
-        """From here on our names mean our tables. The time."""
-        found = db.execute(beginning(self._door.address.schema)).fetchone()
+        """Makes the settings that ropewalk's statements need, and returns the time. From here on, names of tables mean
+        those of ropewalk."""
+        found = db.execute(beginning(self._connector.address.schema)).fetchone()
         assert found is not None
         now: Instant = self._runtime.now() if self._clock == "runtime" else found[0]
         return now
 
     def _give_up(self) -> None:
-        """On the loop, while a statement may be running in a thread: it is interrupted, then undone."""
         self._too_long = True
         if self._db is not None:
             self._runtime.spawn(self._cancel(self._db), name="ropewalk-postgres-rollback")
@@ -146,8 +99,5 @@ class PostgresTransaction(UserTransaction):
         await self._runtime.in_thread(lambda: db.cancel_safe(timeout=self._limit_us / SECOND))
         await self.rollback()
 
-    def _close(self) -> None:
-        with self._one_at_a_time:
-            db, self._db = self._db, None
-            if db is not None:
-                db.close()  # what was not committed is undone with it
+    def _translated(self, error: Exception, *, of_user: bool) -> Exception:
+        return error if of_user and is_of_a_users_statement(error) else translated(error, self._connector.address.shown)

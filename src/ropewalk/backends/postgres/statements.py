@@ -44,7 +44,7 @@ def _with_weaker_locks(statements: Statements) -> Statements:
 
 
 def _loaded(*, careful: bool = False) -> Statements:
-    return load("ropewalk.backends.postgres", Statements, made=PARTS, careful=careful)
+    return load("ropewalk.backends.postgres", Statements, generated=PARTS, careful=careful)
 
 
 SQL: Final = _with_weaker_locks(_expanded(_loaded()))

@@ -74,13 +74,13 @@ class PostgresStore(SqlStore):
         super().__init__(runtime)
         self._address = address = Address.of(url)
         self._clock: Clock = clock
-        self._door = Connector(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
-        self._changes = Session(runtime, self._door, "changes", clock=clock, lock_wait=SHARED_LOCK_WAIT)
-        self._waiting = WaitingSessions(runtime, self._door, clock=clock)
-        self._claims = Session(runtime, self._door, "claims", clock=clock)
-        self._settlements = Session(runtime, self._door, "settlements", clock=clock)
-        self._renewals = Session(runtime, self._door, "renewals", clock=clock)
-        self._reads = ReadingSession(runtime, self._door, "reads", clock=clock)
+        self._connector = Connector(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
+        self._changes = Session(runtime, self._connector, "changes", clock=clock, lock_wait=SHARED_LOCK_WAIT)
+        self._waiting = WaitingSessions(runtime, self._connector, clock=clock)
+        self._claims = Session(runtime, self._connector, "claims", clock=clock)
+        self._settlements = Session(runtime, self._connector, "settlements", clock=clock)
+        self._renewals = Session(runtime, self._connector, "renewals", clock=clock)
+        self._reads = ReadingSession(runtime, self._connector, "reads", clock=clock)
         for session in (self._changes, self._waiting, self._claims, self._settlements, self._renewals):
             session.on_aside = self._aside.append
         self._notifier = PostgresNotifier(address, runtime)
@@ -96,17 +96,17 @@ class PostgresStore(SqlStore):
 
     @property
     def durability(self) -> Durability:
-        return self._door.durability.level
+        return self._connector.durability.level
 
     def watch_durability(self, on_weakened: Callable[[str], object]) -> None:
-        self._door.durability.on_weakened = on_weakened
+        self._connector.durability.on_weakened = on_weakened
 
     @property
     def notifier(self) -> Notifier:
         return self._notifier
 
     def transaction(self, limit_us: Span) -> UserTransaction:
-        return PostgresTransaction(self._runtime, self._door, clock=self._clock, limit_us=limit_us)
+        return PostgresTransaction(self._runtime, self._connector, clock=self._clock, limit_us=limit_us)
 
     async def open(self) -> None:
         if not self._opened:

@@ -71,8 +71,8 @@ class Tx:
         return self._wire.now
 
     @property
-    def given_now(self) -> Instant | None:
-        return self._wire.given_now
+    def known_now(self) -> Instant | None:
+        return self._wire.known_now
 
     def run(self, sql: str, values: Values = ()) -> int:
         """Change something; answers how many rows."""
@@ -91,7 +91,7 @@ class Tx:
             [update] = said(block, [*_arrays(part), *rest])
             self._wire.later(update, partial(_check_changed, len(part)))
 
-    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
+    def run_returning(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """The same, of at least one, for a block that tells of the rows it changed, column by column."""
         told: list[list[list[int]]] = []
         for answer in self._wire.ask(_said_of_rows(block, rows, rest)):
@@ -107,7 +107,7 @@ class Tx:
         """The first row of each statement of a block."""
         return [answer.fetchone() for answer in self._wire.ask(said(block, values))]
 
-    def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+    def row_and_commit(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._wire.ask_last(said(sql, values))[-1].fetchone()
 
     def value(self, sql: str, values: Values = ()) -> Any:
@@ -167,7 +167,7 @@ def _named(block: str) -> str:
 def parts_of(block: str) -> tuple[bytes, ...]:
     """A statement sees what was committed before it began, also where it then waits for a lock. A block that has to
     wait first and look afterwards is two, with the same values."""
-    return tuple(part.encode() for part in blocks.parts_of(block))
+    return tuple(part.encode() for part in blocks.statements_in(block))
 
 
 def _parts(block: str, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -24,8 +24,8 @@ class WaitingSessions:
     enough. All but the first are closed when they are done.
     """
 
-    def __init__(self, runtime: Runtime, door: Connector, *, clock: Clock) -> None:
-        self._make = partial(WaitingSession, runtime, door, clock=clock)
+    def __init__(self, runtime: Runtime, connector: Connector, *, clock: Clock) -> None:
+        self._make = partial(WaitingSession, runtime, connector, clock=clock)
         self.on_aside: Callable[[Consequences], object] = lambda _: None
         self._lock = threading.Lock()
         self._sessions: list[WaitingSession] = []
@@ -55,15 +55,15 @@ class WaitingSessions:
 class WaitingSession(Session):
     """A connection for one that waits."""
 
-    def __init__(self, runtime: Runtime, door: Connector, name: str, *, clock: Clock, stays: bool) -> None:
+    def __init__(self, runtime: Runtime, connector: Connector, name: str, *, clock: Clock, stays: bool) -> None:
         self.asked = 0
         """Number of those that wait for an answer."""
         self._stays = stays
-        super().__init__(runtime, door, name, clock=clock)
+        super().__init__(runtime, connector, name, clock=clock)
 
     def _clear_up(self) -> None:
         if self._stays:
             super()._clear_up()
         else:
             self._disconnect()
-            self._door.durability.left(self)
+            self._connector.durability.left(self)

@@ -39,13 +39,13 @@ _CAREFULLY: Final = "_carefully"
 _ROW: Final = re.compile(r"(\([?,\s]+\)) /\* each row \*/")
 
 
-def load(package: str, manifest: type[M], *, made: Mapping[str, str] | None = None, careful: bool = False) -> M:
+def load(package: str, manifest: type[M], *, generated: Mapping[str, str] | None = None, careful: bool = False) -> M:
     """Loads the blocks of every file in the package's `sql` folder into the fields of the manifest. Raises if the names
     of the blocks and the fields differ.
 
-    `made` are parts that are made in Python.
+    `generated` are parts that are made in Python; with `careful=True`, careful variants replace their blocks and parts.
     """
-    blocks, parts = _read(package, made)
+    blocks, parts = _read(package, generated)
     _choose_variants(blocks, careful=careful)
     _choose_variants(parts, careful=careful)
     missing = sorted(field.name for field in structs.fields(manifest) if field.required and field.name not in blocks)
@@ -55,9 +55,9 @@ def load(package: str, manifest: type[M], *, made: Mapping[str, str] | None = No
     return manifest(**{name: _whole(block, blocks | parts) for name, block in blocks.items()})
 
 
-def part(package: str, name: str, *, made: Mapping[str, str] | None = None) -> str:
+def part(package: str, name: str, *, generated: Mapping[str, str] | None = None) -> str:
     """Returns one part by itself."""
-    blocks, parts = _read(package, made)
+    blocks, parts = _read(package, generated)
     return _whole(parts[name], blocks | parts)
 
 
@@ -69,7 +69,7 @@ def for_rows(block: str, rows: int) -> str:
 
 
 @lru_cache(maxsize=512)
-def parts_of(block: str) -> tuple[str, ...]:
+def statements_in(block: str) -> tuple[str, ...]:
     """Returns the statements of a block, which lines with `-- then` separate. All of them get the same values."""
     return tuple(part.strip() for part in _THEN.split(block))
 
@@ -107,10 +107,10 @@ def _whole(block: str, others: Mapping[str, str]) -> str:
     return _SEE.sub(seen, block)
 
 
-def _read(package: str, made: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
+def _read(package: str, generated: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
     """Reads the blocks and the parts of all files, each by its name."""
     blocks: dict[str, str] = {}
-    parts = dict(made or {})
+    parts = dict(generated or {})
     for file in files(package).joinpath("sql").iterdir():
         _add(blocks, parts, file.name, file.read_text(encoding="utf-8"))
     return blocks, parts

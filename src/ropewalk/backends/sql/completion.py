@@ -175,7 +175,7 @@ def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
     flags than these."""
     if not rows:
         return Done([], [], [], [], [])
-    return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, owner, flags))
+    return Done(*tx.run_returning(tx.sql.complete_plain, rows, tx.known_now, owner, flags))
 
 
 def _only_counted(

@@ -271,8 +271,8 @@ def workers(tx: Tx) -> list[WorkerCard]:
     return _workers.decode(tx, tx.value(tx.sql.workers))
 
 
-def marks(tx: Tx) -> tuple[int, int]:
-    found = tx.row(tx.sql.marks)
+def change_marks(tx: Tx) -> tuple[int, int]:
+    found = tx.row(tx.sql.change_marks)
     assert found is not None
     return found[0], found[1]
 

@@ -139,7 +139,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     lines_of: str
     paused_queues: str
     ahead_of: str
-    marks: str
+    change_marks: str
     search_page: str
     search_one_of: str
     search_tag: str

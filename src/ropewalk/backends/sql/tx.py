@@ -38,7 +38,7 @@ class Tx(Protocol):
         ...
 
     @property
-    def given_now(self) -> Instant | None:
+    def known_now(self) -> Instant | None:
         """The time for a statement that can read the clock itself; None if reading it before would cost a round
         trip."""
         ...
@@ -82,7 +82,7 @@ class Tx(Protocol):
         """
         ...
 
-    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
+    def run_returning(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """Runs a statement for at least one row, and returns the rows that it changed, column by column."""
         ...
 
@@ -94,7 +94,7 @@ class Tx(Protocol):
         """Runs all statements of a block, in one round trip if those cost time, and returns the first row of each."""
         ...
 
-    def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+    def row_and_commit(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         """Runs a statement, returns its first row, and commits, all in one round trip. Later statements run in another
         transaction."""
         ...

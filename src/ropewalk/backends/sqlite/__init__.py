@@ -11,7 +11,7 @@ from ropewalk.ports.store.urls import masked, refuse_extras
 
 
 def from_url(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> SqliteStore:
-    """`sqlite:///relative.db` or `sqlite:////absolute/path.db`."""
+    """Returns the store for `sqlite:///relative.db` or `sqlite:////absolute/path.db`."""
     parts = urlsplit(url)
     refuse_extras(url, parts.query + parts.fragment)
     if parts.netloc or not parts.path.startswith("/") or len(parts.path) < 2:

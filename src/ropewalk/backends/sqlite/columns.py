@@ -1,4 +1,4 @@
-"""The columns of a job in this store's SQL (backends/sql/columns.py)."""
+"""Writes the lists of columns of the job table (backends/sql/columns.py) in the SQL of SQLite."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ PARTS: Final = {
     "saved_marks": ", ".join("?" * len(SAVED)),
     "saved_values": ", ".join(f"{name} = changed.{name}" for name in ("stage", *CHANGING)),
 }
-"""The lists of columns that blocks of SQL refer to."""
+"""The lists of columns that blocks of SQL include."""
 
 
 @lru_cache(maxsize=64)
 def insert_block(columns: tuple[str, ...], own: int) -> str:
-    """An INSERT into job (backends/sql/tx.py says which)."""
+    """Returns the INSERT that `Tx.insert_block` describes (backends/sql/tx.py)."""
     names, marks = ", ".join(columns), ", ".join("?" * own)
     if own == len(columns):
         return f"INSERT INTO job ({names}) VALUES ({marks}) /* each row */"  # noqa: S608  the names are ours

@@ -1,10 +1,9 @@
-"""The thread of a store that reads: short transactions on a connection that cannot write.
+"""The two connection threads of a store: the reader and the writer.
 
-The one thread of a store that writes, and its group commit.
-
-Whatever has gathered while the last commit was under way runs in one transaction, each request in a savepoint of its
-own so that a failing one loses only itself, and all are answered after one COMMIT. Between processes the lock is
-SQLite's; we wait for it ourselves, in short uneven steps, because its own handler sleeps longer and longer.
+The writer commits for all callers together. The requests that gathered during the last commit run in one transaction,
+each inside a savepoint of its own, so that a request that fails undoes only itself. All of them are answered after one
+COMMIT. Processes exclude one another by SQLite's lock. The writer waits for this lock itself, in short steps of random
+length, because SQLite's own handler sleeps longer and longer.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ from ropewalk.ports.runtime import Runtime
 
 
 class Reader(ConnectionThread):
+    """Runs every request in a short transaction of its own, on a connection that cannot write."""
+
     _only_looks = True
 
     def __init__(self, runtime: Runtime, path: Path) -> None:
@@ -44,7 +45,7 @@ class Reader(ConnectionThread):
         for request in requests:
             with self._busy:
                 self._answer(request)
-            deliver([request])  # a quick one does not wait for a slow one behind it
+            deliver([request])  # Its caller does not wait for a slow request behind it.
 
     def _answer(self, request: Request[Any]) -> None:
         try:
@@ -69,11 +70,14 @@ class Reader(ConnectionThread):
 
 
 STEP_SECONDS_MAX: Final = 0.004
+"""While another process holds the lock, the writer tries again after a random time up to this."""
 
 _log = logging.getLogger("ropewalk.sqlite")
 
 
 class Writer(ConnectionThread):
+    """Runs the requests that have gathered in one transaction."""
+
     def __init__(self, runtime: Runtime, path: Path, *, allow_weaker_durability: bool, migrate: bool = True) -> None:
         self._path = path
         self._allow_weaker_durability = allow_weaker_durability
@@ -82,7 +86,7 @@ class Writer(ConnectionThread):
         self._db: sqlite.Connection | None = None
         self._file: tuple[int, int] | None = None
         self.weakness: str | None = None
-        """why an acknowledged job may not survive a power loss, where that was allowed"""
+        """Why an acknowledged job may not survive a power loss, if the app allows that; None if it survives."""
         self._checkpointer = Checkpointer(path)
         super().__init__(runtime, "ropewalk-sqlite-writer")
 
@@ -102,7 +106,7 @@ class Writer(ConnectionThread):
         self._fail(requests, StoreUnavailable(_locked(self._path)))
 
     def _try(self, requests: list[Request[Any]]) -> bool:
-        """Run them in one transaction; False when another process holds the lock."""
+        """Runs the requests in one transaction. Returns False if another process holds the lock."""
         with self._busy:
             try:
                 db = self._connection()
@@ -119,7 +123,7 @@ class Writer(ConnectionThread):
         tx, alone = Tx(db, self._runtime.now(), self._lanes), len(requests) == 1
         for request in requests:
             try:
-                request.succeed(_work(tx, request, alone=alone))
+                request.succeed(_run(tx, request, alone=alone))
             except Exception as error:
                 if alone or breaks_connection(error) or not db.in_transaction:
                     self._fail(requests, error)
@@ -132,11 +136,12 @@ class Writer(ConnectionThread):
             self._fail(requests, error, committing=True)
 
     def _fail(self, requests: list[Request[Any]], error: Exception, *, committing: bool = False) -> None:
-        """None of them happened (or, after a broken commit, nobody knows): the transaction is over."""
-        told = translated(error, self._path, committing=committing)
+        """Refuses the requests, because their transaction is over. It has changed nothing, except that nobody knows
+        what a commit did if it failed."""
+        refusal = translated(error, self._path, committing=committing)
         for request in requests:
             if not request.failed:
-                request.fail(told)
+                request.fail(refusal)
         self._lanes.forget()
         if self._db is not None and (breaks_connection(error) or not _rolled_back(self._db)):
             self._disconnect()
@@ -147,7 +152,7 @@ class Writer(ConnectionThread):
                 self._path, allow_weaker_durability=self._allow_weaker_durability, migrate=self._migrate
             )
             self._db, self._file = opened.db, _identity(self._path)
-            self._show(opened.weakness)
+            self._set_weakness(opened.weakness)
         elif _identity(self._path) != self._file:
             raise StoreRefused(
                 f"{self._path} was deleted or replaced while it was in use: what is written now would be lost; "
@@ -155,7 +160,7 @@ class Writer(ConnectionThread):
             )
         return self._db
 
-    def _show(self, weakness: str | None) -> None:
+    def _set_weakness(self, weakness: str | None) -> None:
         if weakness is not None and self.weakness is None:
             _log.warning("%s could lose acknowledged jobs, as allowed: %s", self._path, weakness)
         self.weakness = weakness
@@ -180,7 +185,7 @@ class Writer(ConnectionThread):
             _close(db)
 
 
-def _work(tx: Tx, request: Request[Any], *, alone: bool) -> object:
+def _run(tx: Tx, request: Request[Any], *, alone: bool) -> object:
     if alone:
         return request.work(tx)
     with tx.savepoint():
@@ -188,6 +193,7 @@ def _work(tx: Tx, request: Request[Any], *, alone: bool) -> object:
 
 
 def _rolled_back(db: sqlite.Connection) -> bool:
+    """Rolls back if a transaction is open. Returns False if even that fails."""
     try:
         if db.in_transaction:
             db.execute("ROLLBACK")
@@ -200,10 +206,12 @@ def _close(db: sqlite.Connection) -> None:
     try:
         db.close()
     except sqlite.Error:
-        return  # it is broken: nothing is left to save
+        return  # The connection is broken, and nothing on it has to be saved.
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
+    """Returns the device and the inode of the file, by which a file that was replaced is noticed; None if it is
+    gone."""
     try:
         found = os.stat(path)  # noqa: PTH116  on the hot path: a third of Path.stat's cost
     except OSError:

@@ -1,9 +1,10 @@
-"""Jobs that stand in a row: what they have in common is said once, and one UPDATE runs over all of them.
+"""Changes jobs with consecutive numbers by one UPDATE over a range, instead of with a list of rows.
 
-Jobs that were submitted together have numbers that count up, and so they are mostly claimed and settled. A block of SQL
-may say how such rows are changed (`-- neighbours: up, same, bytes`): column by column their values count up, are the
-same, or are bytes of one length. Then SQLite walks through a range of the table; with a list of rows it writes down the
-list first, then everything it is going to change, and then changes it.
+Jobs that were submitted together have consecutive numbers, and they are mostly claimed and settled together. A block of
+SQL may have a second form for such rows, behind a line such as `-- range: up, same, bytes`. The line says column by
+column what the values of the rows must have in common: they count up, are the same, or are bytes of one length. With a
+range, SQLite only walks through the table. With a list of rows, it first writes down the list, then everything that it
+is going to change, and then changes it.
 """
 
 from __future__ import annotations
@@ -17,69 +18,74 @@ from msgspec import Struct
 
 from ropewalk.backends.sql.tx import Row, SqlValue
 
-Alike: TypeAlias = Literal["up", "same", "bytes"]
+Pattern: TypeAlias = Literal["up", "same", "bytes"]
+"""What the values of a column have in common."""
 Column: TypeAlias = tuple[Any, ...]
 
-FEWEST: Final = 16
-"""rows that are worth a statement of their own"""
+ROWS_MIN: Final = 16
+"""A range of fewer rows is not worth a statement of its own."""
 BYTES_MAX: Final = 1024
-"""of a row; more is not worth being copied once more"""
+"""A row with more bytes is not worth being copied once more."""
 
-_OTHER_WAY: Final = re.compile(r"^-- neighbours: (.*)\n", re.MULTILINE)
+_RANGE_FORM: Final = re.compile(r"^-- range: (.*)\n", re.MULTILINE)
 
 
-class Ways(Struct, frozen=True):
-    """How a block changes rows: any rows, and those in a row where it tells."""
+class Forms(Struct, frozen=True):
+    """The forms of a block: one for any list of rows, and perhaps one for a range."""
 
-    of_any: str
-    of_neighbours: str = ""
-    alike: tuple[Alike, ...] = ()
+    of_rows: str
+    of_range: str = ""
+    patterns: tuple[Pattern, ...] = ()
+    """What the rows of a range must have in common, column by column; () if there is no form for a range."""
 
 
 @lru_cache(maxsize=512)
-def ranges_of(block: str) -> Ways:
-    of_any, *other = _OTHER_WAY.split(block)
+def forms_of(block: str) -> Forms:
+    """Reads the forms of a block from its text."""
+    of_rows, *other = _RANGE_FORM.split(block)
     if not other:
-        return Ways(block)
-    alike, of_neighbours = other
-    return Ways(of_any.strip(), of_neighbours.strip(), cast("tuple[Alike, ...]", tuple(alike.split(", "))))
+        return Forms(block)
+    patterns, of_range = other
+    return Forms(of_rows.strip(), of_range.strip(), cast("tuple[Pattern, ...]", tuple(patterns.split(", "))))
 
 
-def parted(rows: Sequence[Row], alike: Sequence[Alike]) -> tuple[list[Row], Sequence[Row]]:
-    """What is said of those that are neighbours, a row for every piece of them; and the others, one by one."""
-    if not alike:
+def split_ranges(rows: Sequence[Row], patterns: Sequence[Pattern]) -> tuple[list[Row], Sequence[Row]]:
+    """Splits rows into ranges and others. Returns the values for the statement of each range, and the other rows."""
+    if not patterns:
         return [], rows
-    pieces: list[Row] = []
+    ranges: list[Row] = []
     others: list[Row] = []
-    for piece, said in _pieces(rows, alike):
-        if said is None:
-            others += piece
+    for part, values in _parts(rows, patterns):
+        if values is None:
+            others += part
         else:
-            pieces.append(said)
-    return pieces, others
+            ranges.append(values)
+    return ranges, others
 
 
-def _pieces(rows: Sequence[Row], alike: Sequence[Alike]) -> Iterator[tuple[Sequence[Row], Row | None]]:
-    said = _together(rows, alike) if len(rows) >= FEWEST else None
-    if said is not None or len(rows) < 2 * FEWEST:
-        yield rows, said
+def _parts(rows: Sequence[Row], patterns: Sequence[Pattern]) -> Iterator[tuple[Sequence[Row], Row | None]]:
+    """Halves the rows until each part is a range or too small. Yields the values of each part as a range, or None."""
+    values = _values_of_range(rows, patterns) if len(rows) >= ROWS_MIN else None
+    if values is not None or len(rows) < 2 * ROWS_MIN:
+        yield rows, values
         return
     half = len(rows) // 2
-    yield from _pieces(rows[:half], alike)
-    yield from _pieces(rows[half:], alike)
+    yield from _parts(rows[:half], patterns)
+    yield from _parts(rows[half:], patterns)
 
 
-def _together(rows: Sequence[Row], alike: Sequence[Alike]) -> Row | None:
-    """The values of the first row, of bytes those of all, and how many rows; None where they are no neighbours."""
+def _values_of_range(rows: Sequence[Row], patterns: Sequence[Pattern]) -> Row | None:
+    """Returns the values of the first row, but of a column of bytes those of all rows in one piece, and then the number
+    of rows. Returns None if the rows are no range."""
     first: Any = rows[0][0]
     if rows[-1][0] != first + len(rows) - 1:
-        return None  # most that are not show it here
-    said: list[SqlValue] = []
-    for column, how in zip(zip(*rows, strict=True), alike, strict=True):
-        if not _FITS[how](column):
+        return None  # This is the quickest check, and most rows that are no range fail it.
+    values: list[SqlValue] = []
+    for column, pattern in zip(zip(*rows, strict=True), patterns, strict=True):
+        if not _FITS[pattern](column):
             return None
-        said.append(b"".join(column) if how == "bytes" and column[0] is not None else column[0])
-    return (*said, len(rows))
+        values.append(b"".join(column) if pattern == "bytes" and column[0] is not None else column[0])
+    return (*values, len(rows))
 
 
 def _counts_up(column: Column) -> bool:
@@ -93,7 +99,7 @@ def _is_the_same(column: Column) -> bool:
 def _is_as_long(column: Column) -> bool:
     if None in column:
         return _is_the_same(column)
-    # SQLite makes NULL of a piece of nothing.
+    # Values of no bytes do not fit: SQLite would make NULL of each.
     return 0 < len(column[0]) <= BYTES_MAX and _is_the_same(tuple(map(len, column)))
 
 

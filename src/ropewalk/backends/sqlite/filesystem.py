@@ -1,6 +1,6 @@
-"""Whether a file lies on a network file system, where SQLite's locks and shared memory do not hold.
+"""Finds out whether a file is on a network file system, where SQLite's locks and shared memory do not work.
 
-Known on Linux (the mount table) and Windows (UNC paths); elsewhere there is no way to tell without a helper program.
+Linux tells it by the mount table, Windows by UNC paths. Elsewhere nobody can tell without a helper program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NETWORK: Final = frozenset(
 
 
 def network_type(path: Path) -> str | None:
-    """The kind of network file system `path` lies on; None for a local disk (or when nobody can say)."""
+    """Returns the kind of network file system that contains `path`; None for a local disk, or if nobody can tell."""
     real = os.path.realpath(path)
     if real.startswith("\\\\"):
         return "a network share"
@@ -33,19 +33,19 @@ def network_type(path: Path) -> str | None:
 
 
 def mounted_type(path: str, mountinfo: str) -> str | None:
-    """The type of the mount that holds `path`, by the text of /proc/self/mountinfo."""
+    """Returns the type of the mount that contains `path`, according to the text of /proc/self/mountinfo."""
     best, kind = -1, None
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         point = _unescaped(before.split(" ")[4])
-        # Of two mounts on one point the later hides the earlier.
+        # Of two mounts at the same point, the later one hides the earlier one.
         if PurePosixPath(path).is_relative_to(point) and len(point) >= best:
             best, kind = len(point), after.split(" ")[0]
     return kind
 
 
 def _unescaped(field: str) -> str:
-    """Spaces, tabs, newlines and backslashes are written in octal there."""
+    """Decodes spaces, tabs, newlines and backslashes, which the mount table writes in octal."""
     for octal, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         field = field.replace(octal, char)
     return field

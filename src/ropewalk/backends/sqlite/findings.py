@@ -1,4 +1,4 @@
-"""What the facts about a SQLite file mean: a rule for each concern, which makes findings."""
+"""Derives findings from the facts about a SQLite file, with one rule for each concern."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from ropewalk.backends.sqlite.diagnosis import SqliteFacts
 from ropewalk.ports.store.findings import Finding, bad, note, ok, sized, warn
 
 FULL: Final = 2
+"""This is the value of `PRAGMA synchronous` with which every commit reaches the disk."""
 WAL_LARGE_BYTES: Final = 256 * 1024**2
 DISK_LOW_BYTES: Final = 512 * 1024**2
 EMPTY_BYTES: Final = 64 * 1024**2
 
 
 def findings_of(facts: SqliteFacts) -> list[Finding]:
-    """The findings of all rules, in the order in which people read them."""
+    """Returns the findings of all rules, in the order in which people read them."""
     return [finding for rule in (durability, library, log, space, integrity) for finding in rule(facts)]
 
 
 def durability(facts: SqliteFacts) -> list[Finding]:
-    """What an acknowledged job survives."""
+    """Says what an acknowledged job survives."""
     if facts.network is not None:
         return [
             bad(
@@ -57,7 +58,7 @@ def library(facts: SqliteFacts) -> list[Finding]:
 
 
 def log(facts: SqliteFacts) -> list[Finding]:
-    """The write-ahead log is moved back at 16 MiB, unless somebody still reads what it was."""
+    """Warns about a large write-ahead log: it is moved into the file at 16 MiB, unless a reader still needs it."""
     if facts.wal_bytes >= WAL_LARGE_BYTES:
         return [
             warn(

@@ -1,9 +1,8 @@
-"""Which SQLite this process uses: the one `pysqlite3` brings where it is installed, else Python's own.
+"""The SQLite library of this process: which copy is used, what its errors mean, and how long its lock is waited for.
 
-Everything in this package takes `sqlite` from here. Two copies of SQLite in one process must never open the same file:
-each would drop the other's locks.
-
-SQLite's error codes as ropewalk's errors, each naming the file and what to do.
+The copy is that of `pysqlite3` if this is installed, otherwise Python's own. Everything in this package imports
+`sqlite` from here, because two copies of SQLite in one process must never open the same file: each would drop the
+other's locks.
 """
 
 from __future__ import annotations
@@ -40,13 +39,14 @@ _WAL_RESET_FIXED_IN: Final = (3, 51, 3)
 
 
 def has_wal_reset_bug() -> bool:
-    """Up to 3.51.2 a checkpoint can race with another process's commit and corrupt the file (see checkpoint.py)."""
+    """Whether a checkpoint can race with the commit of another process and corrupt the file, as it can up to SQLite
+    3.51.2 (see checkpoint.py)."""
     return sqlite.sqlite_version_info < _WAL_RESET_FIXED_IN
 
 
 @cache
 def warn_about_library() -> None:
-    """Say once that the library is one to replace. Our own checkpoints avoid the bug; other programs' do not."""
+    """Warns once about a library with this bug. ropewalk's own checkpoints avoid it; those of other programs do not."""
     if has_wal_reset_bug():
         logging.getLogger("ropewalk.sqlite").warning(
             "SQLite %s can corrupt a file that several processes write, if another program checkpoints it meanwhile; "
@@ -71,40 +71,43 @@ _NOTADB: Final = 26
 _DAMAGE: Final = ("malformed JSON", "JSON cannot hold BLOB values", "Could not decode to UTF-8")
 
 _LACKS: Final = re.compile(r"no such (table|column|index)|has no column|has \d+ columns but")
-"""What the library says of a statement of ours that does not fit the schema. Our statements fit the schema that our
-migrations make: the tests prepare every one of them."""
+"""The words of the library for a statement that does not fit the schema. ropewalk's statements fit the schema that its
+migrations make, because the tests prepare every one of them; so something else has changed the schema."""
 _BREAKING: Final = frozenset({_IOERR, _CORRUPT, _NOTADB, _NOMEM})
-"""after these a connection is not to be trusted any more"""
+"""A connection cannot be trusted any more after one of these errors."""
 
 
 def code_of(error: BaseException) -> int | None:
-    """The primary result code, if SQLite gave one."""
+    """Returns the primary result code of an error; None if it is not an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None) if isinstance(error, sqlite.Error) else None
     return None if code is None else code & 0xFF
 
 
 def is_busy(error: BaseException) -> bool:
+    """Whether the error means that another connection holds the file locked."""
     return code_of(error) in (BUSY, LOCKED)
 
 
 def breaks_connection(error: BaseException) -> bool:
+    """Whether the connection cannot be trusted any more after this error."""
     return code_of(error) in _BREAKING
 
 
 def met_damage(error: Exception) -> bool:
-    """Whether a row held what its column should not. SQLite has no code of its own for that, only these words."""
+    """Whether the error means that a row contains junk. SQLite has no code for that, only words."""
     if decoded_error(error):
         return True
     return isinstance(error, sqlite.Error) and any(words in str(error) for words in _DAMAGE)
 
 
 def is_of_a_users_statement(error: Exception) -> bool:
-    """Whether a statement that a user wrote is at fault, and not the file. The driver's error says what is wrong."""
+    """Whether a statement that a user wrote is at fault and not the file. The driver's error then explains it best."""
     return code_of(error) == _ERROR
 
 
 def translated(error: Exception, path: Path, *, committing: bool = False) -> Exception:
-    """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
+    """Returns the error that the caller gets. An error for which neither the file nor its disk nor another process is
+    responsible is a defect of ropewalk, and is returned as it is."""
     if isinstance(error, RopewalkError):
         return error
     if isinstance(error, UnicodeEncodeError | OverflowError):
@@ -120,14 +123,14 @@ def translated(error: Exception, path: Path, *, committing: bool = False) -> Exc
             f"{path}: {error} while committing; the change may or may not be there: check the disk, then repeat it "
             "with the same id"
         )
-    told = _TOLD.get(code) if code is not None else None
-    if told is None:
+    found = _ADVICE.get(code) if code is not None else None
+    if found is None:
         return error
-    kind, advice = told
+    kind, advice = found
     return kind(f"{path}: {error} ({getattr(error, 'sqlite_errorname', code)}): {advice}")
 
 
-_TOLD: Final[dict[int, tuple[type[RopewalkError], str]]] = {
+_ADVICE: Final[dict[int, tuple[type[RopewalkError], str]]] = {
     _PERM: (StoreUnavailable, "nothing was changed; check the permissions of the file and its directory"),
     BUSY: (StoreUnavailable, "nothing was changed; another process holds the file locked, find out which and end it"),
     LOCKED: (StoreUnavailable, "nothing was changed; another process holds the file locked, find out which and end it"),
@@ -142,21 +145,28 @@ _TOLD: Final[dict[int, tuple[type[RopewalkError], str]]] = {
 
 
 LOCKED_SECONDS_MAX: Final = 10.0
-"""How long we wait for another process that holds the file locked."""
+"""A file that another process holds locked is waited for no longer than this."""
 _NEVER_SET: Final = threading.Event()
 
 
 class LockWait:
-    """Begins when it is made."""
+    """One wait for another process that holds the file locked. It begins when the object is made.
+
+    It takes real time, whatever the clock of the runtime, because the process that holds the lock does not share that
+    clock. It measures this time instead of adding up its steps: on a busy machine, a step takes many times as long as
+    it should.
+    """
 
     def __init__(self) -> None:
         self._ends_at = _real_seconds() + LOCKED_SECONDS_MAX
 
     @property
     def over(self) -> bool:
+        """Whether the limit of time has passed."""
         return _real_seconds() >= self._ends_at
 
     def step(self, seconds: float) -> None:
+        """Blocks the thread for this long."""
         _NEVER_SET.wait(seconds)
 
 

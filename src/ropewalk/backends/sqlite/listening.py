@@ -1,12 +1,11 @@
-"""Hearing what other processes say: by socket, and by looking at the file itself.
+"""Receives the hints of other processes: by a socket, and by looking at the file itself.
 
-The look is for whatever was committed and not announced, because a socket could not be made, reached or filled. It sees
-it a quarter of a second later, and says no more than that something happened.
+Hints are sent as datagrams. Every process that listens has a UNIX socket in a directory beside the file, and a process
+that publishes a hint sends it to all of these sockets (notifier.py). A message that cannot be delivered at once is
+dropped. If the platform has no UNIX sockets, or none can be made, looking at the file remains.
 
-Datagram sockets beside the file: whoever listens has one in the directory, whoever has news writes to all of them.
-
-Nothing here blocks, waits or fails: a letter that cannot be delivered at once is dropped. Where there are no UNIX
-sockets, or none may be made, nobody listens and the look at the file (listening.py) is all there is.
+A look finds what was committed without a hint, because a socket could not be made or reached, or was full. It finds
+this a quarter of a second later, and can only tell that something has happened.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from ropewalk.ports.notifier import Hint, Listener
 from ropewalk.ports.runtime import Runtime
 
 ADDRESS_BYTES_MAX: Final = 100
-"""a socket's path: 104 are allowed on macOS, 108 on Linux"""
-LETTER_BYTES_MAX: Final = 16 * 1024
+"""The path of a socket may have this length: macOS allows 104 bytes, and Linux 108."""
+MESSAGE_BYTES_MAX: Final = 16 * 1024
 NAME_CHARS: Final = 24
 BIND_TRIES: Final = 5
 
 
-class Mailbox:
-    """Our own socket, for as long as we listen."""
+class HintSocket:
+    """The socket of this process, as long as it listens."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.address = directory / f"{name[:NAME_CHARS]}.sock"
@@ -51,18 +50,18 @@ class Mailbox:
 
     def _bind(self, directory: Path) -> None:
         for _ in range(BIND_TRIES):
-            _make(directory)
+            _make_directory(directory)
             try:
                 self.socket.bind(str(self.address))
             except FileNotFoundError:
-                continue  # the last of the others has just left and taken the directory away
+                continue  # The last of the other listeners has just removed the directory.
             return
         raise FileNotFoundError(f"{directory} vanished {BIND_TRIES} times while binding a socket in it")
 
     def take(self) -> bytes | None:
-        """The next letter, if there is one."""
+        """Returns the next message, or None if there is none at the moment."""
         try:
-            return self.socket.recv(LETTER_BYTES_MAX)
+            return self.socket.recv(MESSAGE_BYTES_MAX)
         except OSError:
             return None
 
@@ -70,24 +69,26 @@ class Mailbox:
         with suppress(OSError):
             self.address.unlink()
         with suppress(OSError):
-            self.address.parent.rmdir()  # refused while others listen
+            self.address.parent.rmdir()  # This fails while others listen.
         self.socket.close()
 
     def leave_to_parent(self) -> None:
-        """After a fork: the address is the parent's."""
+        """Closes the socket after a fork but keeps its address, which belongs to the parent."""
         self.socket.close()
 
 
 def directory_for(path: Path) -> Path:
-    """Where the sockets of this file are: beside it, or in the temporary directory when the path is too long."""
+    """Returns the directory of the sockets for this file: beside the file, or in the temporary directory if the path
+    would be too long."""
     beside = path.with_name(path.name + "-wake")
     if len(os.fsencode(beside)) + NAME_CHARS + len("/.sock") <= ADDRESS_BYTES_MAX:
         return beside
     return Path(tempfile.gettempdir()) / f"ropewalk-{blake2b(os.fsencode(path), digest_size=8).hexdigest()}"
 
 
-def _make(directory: Path) -> None:
-    """Where everybody may write, only a directory of our own will do."""
+def _make_directory(directory: Path) -> None:
+    """Makes the directory. If it is in the temporary directory, where everybody may write, it must belong to this
+    user."""
     in_shared = directory.parent == Path(tempfile.gettempdir())
     directory.mkdir(exist_ok=True, mode=0o700 if in_shared else 0o777)
     if in_shared and directory.stat().st_uid != os.geteuid():
@@ -95,72 +96,73 @@ def _make(directory: Path) -> None:
 
 
 LOOK_SECONDS: Final = 0.25
+"""The listening thread looks at the file this often."""
 LINGER_LOOKS: Final = 40
-"""after so many it asks whether anybody still listens (10 s): waits come and go, a thread each would be dear"""
-LETTERS_AT_ONCE_MAX: Final = 100
+"""The thread asks only after so many looks (10 s) whether it is still needed, because listeners come and go, and a
+thread for each of them would be expensive."""
+MESSAGES_AT_ONCE_MAX: Final = 100
 
 Marks: TypeAlias = tuple[int, int]
-"""(differs after any other connection's commit, differs after a cancellation or pause)"""
-LookAtMarks: TypeAlias = Callable[[], Awaitable[Marks | None]]
+"""Two numbers: the first differs after every commit of another connection, the second after a cancellation or pause."""
+ReadMarks: TypeAlias = Callable[[], Awaitable[Marks | None]]
+"""Such a function reads the marks of the file; it returns None while the store is closed."""
 
 _hints = msgspec.json.Decoder(Hint)
 _log = logging.getLogger("ropewalk.sqlite")
 
 
 class Listening:
-    """From its construction until `stop`, or until `retire` says that nobody has listened for a while.
-
-    The socket is there at once: nothing said from then on is missed.
-    """
+    """A thread that calls `on_hint` with the hints of other processes, until `stop` is called or `retire` returns True
+    because nobody listens any more. The socket exists from the construction on, so that no later hint is missed."""
 
     def __init__(
-        self, directory: Path, runtime: Runtime, *, marks: LookAtMarks, tell: Listener, retire: Callable[[], bool]
+        self, directory: Path, runtime: Runtime, *, marks: ReadMarks, on_hint: Listener, retire: Callable[[], bool]
     ) -> None:
         self._runtime = runtime
         self._marks = marks
-        self._tell = tell
+        self._on_hint = on_hint
         self._retire = retire
         self._lock = threading.Lock()
         self._stopped = False
         self._begun = False
-        self._mailbox = _mailbox(directory, runtime.token())
-        self.address = None if self._mailbox is None else self._mailbox.address
+        self._hint_socket = _hint_socket(directory, runtime.token())
+        self.address = None if self._hint_socket is None else self._hint_socket.address
         self.thread = runtime.thread(self._main, name="ropewalk-sqlite-listener")
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-            if not self._begun and self._mailbox is not None:
-                self._mailbox.close()  # the thread never will
+            if not self._begun and self._hint_socket is not None:
+                self._hint_socket.close()  # The thread has not begun and never will.
         self.thread.cancel()
 
     def leave_to_parent(self) -> None:
-        """After a fork: thread and address are the parent's."""
-        if self._mailbox is not None:
-            self._mailbox.leave_to_parent()
+        """Closes the socket after a fork. The thread and the address belong to the parent."""
+        if self._hint_socket is not None:
+            self._hint_socket.leave_to_parent()
 
     async def _main(self) -> None:
         with self._lock:
             self._begun = not self._stopped
         if not self._begun:
             return
-        loop, mailbox = asyncio.get_running_loop(), self._mailbox
-        if mailbox is not None:
-            loop.add_reader(mailbox.socket, self._receive, mailbox)
+        loop, hint_socket = asyncio.get_running_loop(), self._hint_socket
+        if hint_socket is not None:
+            loop.add_reader(hint_socket.socket, self._receive, hint_socket)
         try:
             await self._look_until_retired()
         finally:
-            if mailbox is not None:
-                loop.remove_reader(mailbox.socket)
-                mailbox.close()
+            if hint_socket is not None:
+                loop.remove_reader(hint_socket.socket)
+                hint_socket.close()
 
-    def _receive(self, mailbox: Mailbox) -> None:
-        for _ in range(LETTERS_AT_ONCE_MAX):
-            letter = mailbox.take()
-            if letter is None:
+    def _receive(self, hint_socket: HintSocket) -> None:
+        for _ in range(MESSAGES_AT_ONCE_MAX):
+            message = hint_socket.take()
+            if message is None:
                 return
             with suppress(msgspec.DecodeError):
-                self._tell(_hints.decode(letter))
+                self._on_hint(_hints.decode(message))
 
     async def _look_until_retired(self) -> None:
         seen: Marks | None = None
@@ -168,7 +170,7 @@ class Listening:
             marks = await self._look()
             if marks is not None:
                 if seen is not None and marks[0] != seen[0]:
-                    self._tell(Hint(many=True, control=marks[1] != seen[1]))
+                    self._on_hint(Hint(many=True, control=marks[1] != seen[1]))
                 seen = marks
             await self._runtime.sleep(LOOK_SECONDS)
             if turn % LINGER_LOOKS == 0 and self._retire():
@@ -177,14 +179,14 @@ class Listening:
     async def _look(self) -> Marks | None:
         try:
             return await self._marks()
-        except Exception as error:  # whatever is wrong with the file, sockets still work and it may pass
+        except Exception as error:  # Whatever is wrong with the file may pass, and sockets still work.
             _log.debug("could not look for changes: %s", error)
             return None
 
 
-def _mailbox(directory: Path, name: str) -> Mailbox | None:
+def _hint_socket(directory: Path, name: str) -> HintSocket | None:
     try:
-        return Mailbox(directory, name)
+        return HintSocket(directory, name)
     except (OSError, AttributeError) as error:  # AttributeError: a platform without UNIX sockets
         _log.info("no wake-up socket in %s: %s; looking at the file instead", directory, error)
         return None

@@ -1,7 +1,7 @@
-"""Wake-ups between the processes that share a file.
+"""The notifier of a SQLite file: it sends hints to the processes that share the file.
 
-Hints go to listeners here directly and to other processes by socket. As long as somebody listens here, a thread hears
-what the others say (listening.py).
+Listeners in this process are called directly, other processes get the hints by socket. As long as somebody listens
+here, a thread receives the hints of other processes (listening.py).
 """
 
 from __future__ import annotations
@@ -13,50 +13,43 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from msgspec import structs
 
+from ropewalk.backends.listeners import Listeners, encode_within
 from ropewalk.backends.sql.forking import follow_forks
-from ropewalk.backends.sqlite.listening import LETTER_BYTES_MAX, Listening, LookAtMarks, directory_for
+from ropewalk.backends.sqlite.listening import MESSAGE_BYTES_MAX, Listening, ReadMarks, directory_for
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
 from ropewalk.ports.runtime import Runtime
 
 
 class FileNotifier(Notifier):
-    """`marks` reads the file's marks, or answers None while the store is closed."""
+    """The notifier of the store of one file. `marks` reads the marks of the file (listening.py)."""
 
-    def __init__(self, path: Path, runtime: Runtime, marks: LookAtMarks) -> None:
+    def __init__(self, path: Path, runtime: Runtime, marks: ReadMarks) -> None:
         self._directory = directory_for(path)
         self._runtime = runtime
         self._marks = marks
+        self._listeners = Listeners()
         self._begin_anew()
         follow_forks(self)
 
     def _begin_anew(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: dict[int, Listener] = {}
-        self._subscribed = 0
+        """This lock guards `_listening`."""
         self._listening: Listening | None = None
 
     def publish(self, hint: Hint) -> None:
-        self._tell(hint)
+        self._listeners.call(hint)
         listening = self._listening
-        send(self._directory, fitting(hint), but_not_to=None if listening is None else listening.address)
+        send(self._directory, encode_hint(hint), but_not_to=None if listening is None else listening.address)
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
         with self._lock:
-            self._subscribed += 1
-            number = self._subscribed
-            self._listeners[number] = listener
+            unsubscribe = self._listeners.add(listener)
             self._start()
-
-        def unsubscribe() -> None:
-            with self._lock:
-                self._listeners.pop(number, None)  # the thread lingers: the next one may come in a moment
-
         return unsubscribe
 
     async def pause(self) -> None:
-        """The store closes: stop listening, keep the listeners. Nobody looks at the file any more afterwards."""
+        """Stops listening but keeps the listeners, because the store closes. Afterwards nobody looks at the file."""
         with self._lock:
             listening, self._listening = self._listening, None
         if listening is not None:
@@ -64,7 +57,7 @@ class FileNotifier(Notifier):
             await listening.thread.finished()
 
     def resume(self) -> None:
-        """The store opened: listen again, if anybody is there to be told."""
+        """Listens again if there are listeners, because the store has opened."""
         with self._lock:
             if self._listeners:
                 self._start()
@@ -78,44 +71,31 @@ class FileNotifier(Notifier):
     def after_fork_in_child(self) -> None:
         if self._listening is not None:
             self._listening.leave_to_parent()
+        self._listeners.after_fork_in_child()
         self._begin_anew()
 
     def _start(self) -> None:
         if self._listening is None:
             self._listening = Listening(
-                self._directory, self._runtime, marks=self._marks, tell=self._tell, retire=self._retire
+                self._directory, self._runtime, marks=self._marks, on_hint=self._listeners.call, retire=self._retire
             )
 
     def _retire(self) -> bool:
-        """Whether the listening thread may end, because there is nobody left to tell."""
+        """Whether the listening thread may end, because no listener is left."""
         with self._lock:
             if self._listeners:
                 return False
             self._listening = None
             return True
 
-    def _tell(self, hint: Hint) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners.values())
-        for listener in listeners:
-            # A hint is worth nothing to its publisher: a broken listener must not reach it or its neighbours.
-            with suppress(Exception):
-                listener(hint)
+
+def encode_hint(hint: Hint) -> bytes:
+    """Encodes a hint as one datagram."""
+    return encode_within(hint, MESSAGE_BYTES_MAX, msgspec.json.encode)
 
 
-def fitting(hint: Hint) -> bytes:
-    """The hint as a letter that fits: of too many ids a part is left out, and `many` says so."""
-    letter = msgspec.json.encode(hint)
-    while len(letter) > LETTER_BYTES_MAX and hint.finished:
-        hint = structs.replace(hint, finished=hint.finished[: len(hint.finished) // 2], many=True)
-        letter = msgspec.json.encode(hint)
-    if len(letter) > LETTER_BYTES_MAX:
-        letter = msgspec.json.encode(Hint(many=True, control=hint.control))
-    return letter
-
-
-def send(directory: Path, letter: bytes, *, but_not_to: Path | None) -> None:
-    """To everybody who listens; removes the addresses of those who died."""
+def send(directory: Path, message: bytes, *, but_not_to: Path | None) -> None:
+    """Sends a message to every process that listens, and removes the addresses of those that died."""
     try:
         addresses = [directory / name for name in os.listdir(directory)]  # noqa: PTH208  half the cost of iterdir
     except OSError:
@@ -126,14 +106,14 @@ def send(directory: Path, letter: bytes, *, but_not_to: Path | None) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(0)
         for address in others:
-            _send(sender, letter, address)
+            _send(sender, message, address)
 
 
-def _send(sender: socket.socket, letter: bytes, address: Path) -> None:
+def _send(sender: socket.socket, message: bytes, address: Path) -> None:
     try:
-        sender.sendto(letter, str(address))
+        sender.sendto(message, str(address))
     except ConnectionRefusedError:
         with suppress(OSError):
             address.unlink()
     except OSError:
-        return  # full, gone or not ours: it is only a hint
+        return  # The socket is full, gone or of another user; the message is only a hint.

@@ -1,4 +1,5 @@
-"""Opening the file: every reason not to use it is found here, before any job is accepted, and says what to do."""
+"""Opens the file. Every reason not to use it is found here, before any job is accepted, and its error says what to
+do."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, Weak
 from ropewalk.ports.store.migrations import SchemaState
 
 APPLICATION_ID: Final = 0x726F7065
-"""'rope', in the header of every file of ours"""
+"""The header of every file of ropewalk contains this id ('rope')."""
 WAL_BYTES_KEPT: Final = 16 * 1024 * 1024
+"""SQLite truncates a larger log to this size when it begins the log anew."""
 
 _SETTINGS: Final = (
     "PRAGMA synchronous = FULL",
@@ -29,8 +31,9 @@ _SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
 )
 INCREMENTAL: Final = 2
+"""This value of `PRAGMA auto_vacuum` lets `checkpoint.give_space_back` shrink the file."""
 STEP_SECONDS: Final = 0.02
-"""How long `migrate` waits before it tries again, while another process holds the file locked."""
+"""While another process holds the file locked, `migrate` tries again after this time."""
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
 _CREATE_MIGRATION: Final = """
 CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
@@ -38,22 +41,25 @@ CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT
 
 
 class Opened(Struct, frozen=True):
+    """A connection that may write, and what its file does not survive."""
+
     db: sqlite.Connection
     weakness: str | None
-    """why an acknowledged job may not survive a power loss, where that was allowed"""
+    """Why an acknowledged job may not survive a power loss, if the app allows that; None if it survives."""
 
 
 def open_writer(path: Path, *, allow_weaker_durability: bool, migrate: bool = True) -> Opened:
-    """A connection that may write, to a file that is ours, durable and of this release's schema.
+    """Returns a connection that may write, to a file that belongs to ropewalk, is durable and has this release's
+    schema.
 
-    Without `migrate` a file that would have to be created or changed is refused.
+    With `migrate=False`, a file that would have to be created or changed is refused.
     """
     warn_about_library()
     _check_path(path)
     weakness = _network(path)
     _refuse(weakness, path, allowed=allow_weaker_durability)
     if not migrate:
-        refuse_outdated(_MIGRATIONS, look(path), str(path))
+        refuse_outdated(_MIGRATIONS, applied_to(path), str(path))
     db = _connect(path)
     try:
         _check_owner(db, path)
@@ -69,7 +75,7 @@ def open_writer(path: Path, *, allow_weaker_durability: bool, migrate: bool = Tr
 
 
 def migrate(path: Path) -> None:
-    """Create the file, or bring it up to date. While another process does so, or writes, this waits."""
+    """Creates the file, or brings its schema up to date. Waits while another process does that, or writes."""
     wait = LockWait()
     while True:
         try:
@@ -83,7 +89,7 @@ def migrate(path: Path) -> None:
 
 
 def open_reader(path: Path) -> sqlite.Connection:
-    """A connection that cannot write. It waits by itself where, rarely, a reader has to."""
+    """Returns a connection that cannot write. It waits by itself in the rare cases in which a reader has to."""
     db = _connect(path)
     db.execute("PRAGMA busy_timeout = 5000")
     db.execute("PRAGMA cache_size = -16000")
@@ -91,8 +97,8 @@ def open_reader(path: Path) -> sqlite.Connection:
     return db
 
 
-def look(path: Path) -> dict[int, Compat]:
-    """Which migrations are applied. Creates and changes nothing."""
+def applied_to(path: Path) -> dict[int, Compat]:
+    """Returns the migrations that are applied to the file. Creates and changes nothing."""
     _refuse_directory(path)
     if not path.exists():
         return {}
@@ -106,12 +112,13 @@ def look(path: Path) -> dict[int, Compat]:
 
 
 def schema_of(path: Path) -> SchemaState:
-    return state_of(_MIGRATIONS, look(path), str(path))
+    """Returns which migrations are applied and which are missing."""
+    return state_of(_MIGRATIONS, applied_to(path), str(path))
 
 
 def ddl_of(path: Path) -> str:
-    """What is missing, as a script for the sqlite3 command line."""
-    lacking = missing(_MIGRATIONS, look(path), str(path))
+    """Returns the missing migrations as a script for the sqlite3 command line."""
+    lacking = missing(_MIGRATIONS, applied_to(path), str(path))
     if not lacking:
         return ""
     lines = ["BEGIN IMMEDIATE;", f"PRAGMA application_id = {APPLICATION_ID};", f"{_CREATE_MIGRATION.strip()};"]
@@ -123,15 +130,17 @@ def ddl_of(path: Path) -> str:
 
 
 def open_for_user(path: Path, *, wait_ms: int) -> sqlite.Connection:
-    """A connection for somebody's own statements, to a file that a writer has opened already. As durable as ours."""
+    """Returns a connection for the statements of a user, to a file that the writer has opened already. It is as durable
+    as the writer's."""
     db = _connect(path)
     for setting in (f"PRAGMA busy_timeout = {wait_ms}", *_SETTINGS):
         db.execute(setting)
     return db
 
 
-def check_visited(db: sqlite.Connection, path: Path) -> None:
-    """A user's connection, perhaps in a transaction: is everything there? Nothing can be created or changed now."""
+def check_user_connection(db: sqlite.Connection, path: Path) -> None:
+    """Raises SchemaMismatch if the file does not have this release's schema. Nothing can be created or changed here,
+    because the user's connection may be in a transaction."""
     [application] = db.execute("PRAGMA main.application_id").fetchone()
     if application != APPLICATION_ID or missing(_MIGRATIONS, _applied(db, path), str(path)):
         raise SchemaMismatch(
@@ -141,7 +150,7 @@ def check_visited(db: sqlite.Connection, path: Path) -> None:
 
 
 def _connect(path: Path) -> sqlite.Connection:
-    # Transactions are ours to begin; another thread may close the connection before a fork.
+    # ropewalk begins every transaction itself, and another thread may close the connection before a fork.
     return sqlite.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)
 
 
@@ -162,7 +171,7 @@ def _check_path(path: Path) -> None:
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """A reader of a WAL file writes beside it, so the directory must be writable as well."""
+    """Even a reader of a WAL file writes beside the file, so the directory must be writable, too."""
     for place in (path, path.parent):
         if place.exists() and not os.access(place, os.W_OK):
             raise StoreUnavailable(
@@ -178,7 +187,7 @@ def _network(path: Path) -> str | None:
 
 def _write_ahead(db: sqlite.Connection) -> str | None:
     if db.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in a new file; prune then gives space back
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # This takes effect only in a new file.
     [mode] = db.execute("PRAGMA journal_mode = WAL").fetchone()
     return None if mode == "wal" else f"no write-ahead log is possible there (journal_mode stays {mode!r})"
 
@@ -192,13 +201,13 @@ def _refuse(weakness: str | None, path: Path, *, allowed: bool) -> None:
 
 
 def _check_owner(db: sqlite.Connection, path: Path) -> None:
-    """Ours, or new and empty."""
-    db.execute("BEGIN")  # one view of both: another process may be creating it at this moment
+    """Raises SchemaMismatch unless the file belongs to ropewalk, or is new and empty."""
+    db.execute("BEGIN")  # Both are read on one view, because another process may be creating the file at this moment.
     try:
         [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         [application] = db.execute("PRAGMA application_id").fetchone()
     finally:
-        if db.in_transaction:  # an error of the disk may have ended it, and is what the caller has to see
+        if db.in_transaction:  # An error of the disk may have ended it, and the caller has to see that error.
             db.execute("ROLLBACK")
     if application != APPLICATION_ID and (application != 0 or tables > 0):
         raise SchemaMismatch(
@@ -208,7 +217,8 @@ def _check_owner(db: sqlite.Connection, path: Path) -> None:
 
 
 def _migrate(db: sqlite.Connection, path: Path) -> None:
-    """Apply what is missing in one transaction; whoever comes second finds it done."""
+    """Applies the missing migrations in one transaction. A second process that tries at the same time finds them
+    done."""
     if not missing(_MIGRATIONS, _applied(db, path), str(path)):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -239,7 +249,8 @@ def _applied(db: sqlite.Connection, path: Path) -> dict[int, Compat]:
 
 
 def _apply(db: sqlite.Connection, migration: Migration) -> None:
-    # The version first: if two ever raced past the lock, the second would stop here and not halfway.
+    # The version is written first: if two processes ever got past the lock, the second one would fail here, and not
+    # halfway.
     row = (migration.version, migration.name, migration.compat)
     db.execute("INSERT INTO migration (version, name, compat) VALUES (?, ?, ?)", row)
     for statement in migration.statements:

@@ -1,4 +1,7 @@
-"""This store's statements, checked against the manifest when this module is imported."""
+"""The statements of the SQLite store. They are checked against the manifest when this module is imported.
+
+The careful statements let junk pass (backends/sql/damage.py); most of them are derived from the others here.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,19 @@ _JSON: Final = re.compile(r"\bjson\((coalesce\([\w.]+, '\{\}'\)|[\w.]+)\)")
 _READABLE: Final = (
     r"iif(typeof(\1) = 'blob', json_quote(hex(\1)), iif(json_valid(\1), json(\1), json_quote(CAST(\1 AS TEXT))))"
 )
-"""What is no JSON is told as the text it is, a BLOB in hexadecimal digits, and refused where its row is decoded."""
+"""Reads a column of JSON that may contain junk. Text that is no JSON becomes a JSON string and a BLOB its hexadecimal
+digits, which the decoder of the row then refuses."""
 _MAKES_JSON: Final = re.compile(r"\bjson_(?:group_)?(?:array|object)\(")
 _COLUMN: Final = re.compile(r"(?!(?:NULL|TRUE|FALSE)$)[A-Za-z_]\w*(?:\.\w+)?|coalesce\([^?]+\)")
 _NO_BLOB: Final = "iif(typeof({0}) = 'blob', json_object('blob', hex({0})), {0})"
-"""A column that is to be in JSON, which cannot hold a BLOB: an object is refused where a plain value is decoded."""
+"""Makes an object of a BLOB, because JSON cannot contain one; a decoder that expects a plain value refuses the
+object."""
 _NAME: Final = "iif(typeof({0}) = 'blob', hex({0}), {0})"
-"""A column whose values are the names in a JSON object."""
+"""Makes text of a BLOB in a column whose values become the names in a JSON object."""
 
 
 def _loaded(*, careful: bool = False) -> Statements:
-    return load("ropewalk.backends.sqlite", Statements, made=PARTS, careful=careful)
+    return load("ropewalk.backends.sqlite", Statements, generated=PARTS, careful=careful)
 
 
 def _tolerant(statements: Statements) -> Statements:
@@ -37,7 +42,7 @@ def _tolerant_block(block: str) -> str:
 
 
 def _without_blobs(block: str) -> str:
-    """The same block, in which columns that become elements of JSON may hold a BLOB."""
+    """Returns the block in a form in which columns that become elements of JSON may contain a BLOB."""
     found = _MAKES_JSON.search(block)
     if found is None:
         return block
@@ -53,7 +58,7 @@ def _without_blobs(block: str) -> str:
 
 
 def _elements(text: str) -> tuple[list[str], str]:
-    """The arguments of a call whose opening parenthesis was just before `text`, and what follows them."""
+    """Returns the arguments of a call whose opening parenthesis is just before `text`, and the text behind them."""
     elements, begin, depth, quoted = list[str](), 0, 0, False
     for at, character in enumerate(text):
         if character == "'":
@@ -73,7 +78,8 @@ def _elements(text: str) -> tuple[list[str], str]:
 
 
 _FEW_ROWS: Final = ("all_limits", "all_quotas")
-"""Statements that always refuse a BLOB: one that SQLite takes for a JSON null would read as no limit."""
+"""Statements that refuse a BLOB even if they are not careful: SQLite may take a BLOB for a JSON null, which would read
+as 'no limit'."""
 
 
 def _healthy(statements: Statements) -> Statements:

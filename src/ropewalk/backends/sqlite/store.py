@@ -1,8 +1,8 @@
-"""One SQLite file as a store: writes share one thread and its commits (connections.py), reads have another
-(connections.py).
+"""A store in one SQLite file, which survives power loss. All writes share one thread and its commits, and all reads
+share another one (connections.py).
 
-The verbs are those of every SQL store (backends/sql); the statements in `sql/`, the connections and the wake-up
-between processes are this one's. The file survives power loss.
+The verbs are those of every SQL store (backends/sql). This package has the statements (`sql/`), the connections and the
+hints between processes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TypeVar
 from ropewalk.backends.sql import queries
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sqlite.checkpoint import give_back
+from ropewalk.backends.sqlite.checkpoint import give_space_back
 from ropewalk.backends.sqlite.connections import Reader, Writer
-from ropewalk.backends.sqlite.diagnosis import facts, trouble, written
+from ropewalk.backends.sqlite.diagnosis import facts, settings_of_writer, trouble
 from ropewalk.backends.sqlite.findings import findings_of
 from ropewalk.backends.sqlite.handler_transactions import SqliteTransaction
 from ropewalk.backends.sqlite.library import translated
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class SqliteStore(SqlStore):
-    """`path` names the file; it is created when missing. Nothing is opened before it is needed."""
+    """The store in the file at `path`, which is created if it does not exist. Nothing is opened before it is needed."""
 
     def __init__(
         self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True
@@ -82,23 +82,23 @@ class SqliteStore(SqlStore):
         self._opened = False
         await self._notifier.pause()
         await self._reader.stop()
-        await self._writer.stop()  # last: closing the last connection empties the log
+        await self._writer.stop()  # The writer is last, because closing the last connection empties the log.
 
     async def clock(self) -> Instant:
         return self._runtime.now()
 
     async def schema(self) -> SchemaState:
-        return await self._look(schema_of)
+        return await self._in_thread(schema_of)
 
     async def migrate(self) -> SchemaState:
         before = await self.schema()
-        await self._look(migrate)
+        await self._in_thread(migrate)
         return before
 
     async def ddl(self) -> str:
-        return await self._look(ddl_of)
+        return await self._in_thread(ddl_of)
 
-    async def _look(self, work: Callable[[Path], T]) -> T:
+    async def _in_thread(self, work: Callable[[Path], T]) -> T:
         try:
             return await self._runtime.in_thread(lambda: work(self._path))
         except Exception as error:
@@ -106,23 +106,23 @@ class SqliteStore(SqlStore):
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         pruned = await super().prune(retention, limit)
-        await self._write(give_back)
+        await self._write(give_space_back)
         return pruned
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        how = await self._write(written)
+        settings = await self._write(settings_of_writer)
         found = await self._read(trouble) if deep else None
-        findings = findings_of(await self._runtime.in_thread(lambda: facts(self._path, how, found)))
+        findings = findings_of(await self._runtime.in_thread(lambda: facts(self._path, settings, found)))
         return Examination(now=self._runtime.now(), work=await self._read(queries.work), findings=findings)
 
     async def _marks(self) -> Marks | None:
-        return await self._reader.ask(queries.marks) if self._opened else None
+        return await self._reader.ask(queries.change_marks) if self._opened else None
 
     async def _write(self, work: Callable[[Tx], T]) -> T:
         return await self._writer.ask(work)
 
     async def _read(self, work: Callable[[Tx], T]) -> T:
-        await self.open()  # a reader cannot create or migrate the file
+        await self.open()  # A reader cannot create or migrate the file.
         return await self._reader.ask(work)
 
 
@@ -132,4 +132,4 @@ def _checked(path: str | Path) -> Path:
             f"path={str(path)!r} names no file: use the memory store (memory://) for jobs that need not survive",
             field="path",
         )
-    return Path(path).resolve()  # as SQLite does: what it writes beside the file is beside the real one
+    return Path(path).resolve()  # Like SQLite, which writes its log beside the real file.

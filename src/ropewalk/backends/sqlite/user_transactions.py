@@ -1,7 +1,7 @@
-"""Enqueueing through a user's own connection to the same file, in the thread it belongs to.
+"""Enqueues jobs through a user's own connection to the same file, in the thread of that connection.
 
-Never by way of the writer (connections.py): whoever is in a transaction may hold the lock it would wait for. Nothing is
-said when the transaction commits, except by SQLAlchemy: workers see the file change (listening.py).
+The writer (connections.py) cannot be used for that, because it might wait for a lock that the user's transaction holds.
+Only SQLAlchemy reports when the transaction commits; otherwise workers see that the file has changed (listening.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from ropewalk.backends.sql import quotas, sqlalchemy_sessions
 from ropewalk.backends.sql.user_transactions import ConnectionLocks, kinds_of, submit_all, unknown
 from ropewalk.backends.sqlite.library import sqlite, translated
-from ropewalk.backends.sqlite.opening import check_visited
+from ropewalk.backends.sqlite.opening import check_user_connection
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import InvalidInput, Unsupported, WeakDurability
 from ropewalk.ports.runtime import Runtime
@@ -27,20 +27,22 @@ WANTED: Final = (
     f"a connection made by ropewalk.sqlite3.connect(...), or of SQLAlchemy on such {sqlalchemy_sessions.WANTED}"
 )
 
-_LIBRARIES: Final = ("sqlite3", "pysqlite3", "_sqlite3", "aiosqlite", "apsw", "sqlean")
+_DRIVERS: Final = ("sqlite3", "pysqlite3", "_sqlite3", "aiosqlite", "apsw", "sqlean")
 _FULL: Final = 2
-_SHADOWS: Final = """
+_TABLES_HIDDEN: Final = """
 SELECT name FROM temp.sqlite_master WHERE name IN (SELECT name FROM main.sqlite_master WHERE type = 'table')
 """
 
 
 class SqliteJoining:
+    """Checks connections of users, and enqueues jobs in their transactions."""
+
     def __init__(self, path: Path, runtime: Runtime, *, allow_weaker_durability: bool) -> None:
         self._path = path
         self._runtime = runtime
         self._allow_weaker_durability = allow_weaker_durability
         self._watches = sqlalchemy_sessions.Watches()
-        self._turns = ConnectionLocks()
+        self._locks = ConnectionLocks()
 
     def join(self, connection: UserConnection) -> Join:
         if sqlalchemy_sessions.is_awaited(connection):
@@ -50,10 +52,10 @@ class SqliteJoining:
             )
         if not sqlalchemy_sessions.is_blocking(connection):
             _checked(connection)
-        return Blocking(lambda submissions, after: self._here(connection, submissions, after))
+        return Blocking(lambda submissions, after: self._enqueue(connection, submissions, after))
 
-    def _here(self, connection: object, submissions: Sequence[Submission], after_commit: AfterCommit) -> Answers:
-        with self._turns.blocking(connection):
+    def _enqueue(self, connection: object, submissions: Sequence[Submission], after_commit: AfterCommit) -> Answers:
+        with self._locks.blocking(connection):
             begun = sqlalchemy_sessions.begun(connection)
             answers = self._submit(_checked(begun.driver), submissions)
             self._watches.after_commit(begun.session, lambda: after_commit(answers))
@@ -61,15 +63,15 @@ class SqliteJoining:
 
     def _submit(self, db: sqlite.Connection, submissions: Sequence[Submission]) -> Answers:
         try:
-            with _as_we_read(db):
-                return self._visit(db, lambda tx: submit_all(tx, submissions, quotas.admission))
+            with _plain_rows(db):
+                return self._in_transaction(db, lambda tx: submit_all(tx, submissions, quotas.admission))
         except sqlite.Error as error:
-            told = translated(error, self._path)
-            if told is error:
+            translation = translated(error, self._path)
+            if translation is error:
                 raise
-            raise told from error
+            raise translation from error
 
-    def _visit(self, db: sqlite.Connection, work: Callable[[Tx], T]) -> T:
+    def _in_transaction(self, db: sqlite.Connection, work: Callable[[Tx], T]) -> T:
         self._check_file(db)
         self._check_schema(db)
         with _begun(db):
@@ -78,7 +80,8 @@ class SqliteJoining:
                 return work(tx)
 
     def _check_file(self, db: sqlite.Connection) -> None:
-        """By name and number alone: opening and closing the file here would drop this process's locks on it."""
+        """Raises if the connection leads to another file or is less durable. The file is compared by its name and
+        number alone: opening and closing it here would drop the locks of this process."""
         [name] = [file for _, schema, file in db.execute("PRAGMA main.database_list") if schema == "main"]
         if not name or not self._path.exists() or not self._path.samefile(name):
             raise InvalidInput(
@@ -93,8 +96,8 @@ class SqliteJoining:
             )
 
     def _check_schema(self, db: sqlite.Connection) -> None:
-        check_visited(db, self._path)
-        shadows = [name for (name,) in db.execute(_SHADOWS)]
+        check_user_connection(db, self._path)
+        shadows = [name for (name,) in db.execute(_TABLES_HIDDEN)]
         if shadows:
             raise InvalidInput(
                 f"connection= has temporary tables that hide ropewalk's: {', '.join(shadows)}; give them other names",
@@ -105,7 +108,7 @@ class SqliteJoining:
 def _checked(connection: Any) -> sqlite.Connection:
     if isinstance(connection, sqlite.Connection):
         return connection
-    if any("Connection" in kinds_of(connection, library) for library in _LIBRARIES):
+    if any("Connection" in kinds_of(connection, driver) for driver in _DRIVERS):
         raise InvalidInput(
             f"connection= was made by {type(connection).__module__}, while this store uses {sqlite.__name__}: two "
             "SQLite libraries in one process drop each other's locks, and the file can be corrupted. Make it with "
@@ -116,8 +119,8 @@ def _checked(connection: Any) -> sqlite.Connection:
 
 
 @contextmanager
-def _as_we_read(db: sqlite.Connection) -> Generator[None]:
-    """Rows as tuples and text as str, whatever the user made of them."""
+def _plain_rows(db: sqlite.Connection) -> Generator[None]:
+    """Has the connection return rows as tuples and text as str inside this context, whatever the user chose."""
     rows, text = db.row_factory, db.text_factory
     db.row_factory, db.text_factory = None, str
     try:
@@ -128,9 +131,10 @@ def _as_we_read(db: sqlite.Connection) -> Generator[None]:
 
 @contextmanager
 def _begun(db: sqlite.Connection) -> Generator[None]:
-    """Where the driver would begin a transaction before a write, do so: a savepoint alone would commit at its end.
+    """Begins the transaction, if the driver would begin one before a write: a savepoint alone would commit at its end.
 
-    What was begun here for nothing ends here: nobody else could write until the user thought of it.
+    If the work then fails, the transaction that was begun here is rolled back: otherwise nobody else could write until
+    the user ended it.
     """
     if db.in_transaction:
         yield

@@ -96,7 +96,7 @@ async def test_the_time_is_one_throughout_a_transaction(open_store: OpenStore) -
     store = await open_store()
 
     def look(tx: Tx) -> tuple[int | None, int, int]:
-        before = tx.given_now
+        before = tx.known_now
         told: int = tx.value("SELECT (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint")
         return before, told, tx.now
 

@@ -99,7 +99,7 @@ SELECT count(*) FROM (
     LIMIT (SELECT most FROM given)
 ) AS before
 
--- name: marks
+-- name: change_marks
 SELECT 0, control FROM meta
 
 -- name: search_page

@@ -42,7 +42,7 @@ class Wire(Protocol):
         ...
 
     @property
-    def given_now(self) -> Instant | None:
+    def known_now(self) -> Instant | None:
         """The same for a statement that can find it out itself; None where it has to."""
         ...
 
@@ -96,15 +96,15 @@ class PipelinedTransaction:
 
     @property
     def now(self) -> Instant:
-        now = self.given_now
+        now = self.known_now
         if now is None:
             self._travel(())
-            now = self.given_now
+            now = self.known_now
             assert now is not None
         return now
 
     @property
-    def given_now(self) -> Instant | None:
+    def known_now(self) -> Instant | None:
         if self._now is None and self._clock is not None:
             self._now = self._clock()
         return self._now
@@ -167,7 +167,7 @@ class PipelinedTransaction:
         self.tried = True
         answers = self._post.together([*begin, *(late for late, _ in waiting), *said])
         self._begun, self._waiting, self.answered = True, [], True
-        if begin and self.given_now is None:
+        if begin and self.known_now is None:
             self._now = self._told_now(answers[1])
         behind = len(begin) + len(waiting)
         for (_, heard), answer in zip(waiting, answers[len(begin) : behind], strict=True):
@@ -187,7 +187,7 @@ class UserTransactionWire:
     def __init__(self, talk: Talk, now: Instant) -> None:
         self._talk = talk
         self.now = now
-        self.given_now = now
+        self.known_now = now
 
     def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
         return [self._talk.execute(each.statement, each.values, prepare=True, binary=True) for each in said]

@@ -43,10 +43,10 @@ class FastClaim(NamedTuple):
 
 def claim_single_sublane(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed | None:
     """Tries to claim by one statement. Returns None if that is not possible, so that claim.py has to go on."""
-    prepared = None if tx.careful else prepare(cache, request, tx.given_now)
+    prepared = None if tx.careful else prepare(cache, request, tx.known_now)
     if prepared is None:
         return None
-    found = tx.last_row(tx.sql.claim_single_sublane, prepared.values)
+    found = tx.row_and_commit(tx.sql.claim_single_sublane, prepared.values)
     return read_answer(found, prepared, cache, request, lambda dues: lanes.names_of(tx, dues))
 
 

@@ -123,7 +123,7 @@ UPDATE job SET
 FROM given
 CROSS JOIN lease
 WHERE job.seq = given.seq AND job.stage = 1
--- neighbours: up, up, same
+-- range: up, up, same
 UPDATE job SET
     /* see leased
     now = ?5

@@ -16,7 +16,7 @@ SELECT json_array(
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
 WHERE job.fence = done.value AND job.owner = ?3 AND job.stage = 2 AND job.flags & ~?4 = 0
--- neighbours: up, same, bytes
+-- range: up, same, bytes
 SELECT json_array(
     json_group_array(seq), json_group_array(lane),
     json_group_array(started_at - run_at), json_group_array(?5 - started_at), json_group_array(?5 - created_at)
@@ -34,7 +34,7 @@ UPDATE job SET
 FROM done
 CROSS JOIN given
 WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.stage = 2 AND job.flags & ~? = 0
--- neighbours: up, same, bytes
+-- range: up, same, bytes
 UPDATE job SET
     /* see completed
     now = ?5

@@ -83,7 +83,7 @@ SELECT count(*) FROM (
     LIMIT ?7 + 0
 )
 
--- name: marks
+-- name: change_marks
 SELECT data_version, (SELECT control FROM meta) FROM pragma_data_version
 
 -- name: search_page
