@@ -1,6 +1,6 @@
-"""Log records as JSON lines, or as lines for people that say which job they are about.
+"""Formats log records as JSON, or as lines for people that name the job they are about, and hides secrets in them.
 
-`handler.setFormatter(JsonFormatter())`. Secrets are hidden. Standard library only.
+Write `handler.setFormatter(JsonFormatter())`. It works with the `logging` of the standard library.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from ropewalk.domain.redaction import redacted
 from ropewalk.domain.shown_errors import traceback_text
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""The attributes that every log record has."""
 
 ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
 class _Formatter(logging.Formatter):
-    """Hides what is secret in messages, in their arguments, and in exceptions."""
+    """Hides secrets in messages, in their arguments and fields, and in exceptions."""
 
     _secret_keys: frozenset[str] = frozenset()
 
@@ -36,9 +37,9 @@ class _Formatter(logging.Formatter):
         return traceback_text(error, self._secret_keys).removesuffix("\n")
 
     def _shown(self, record: logging.LogRecord) -> logging.LogRecord:
-        """A copy of the record in which what is secret is hidden: other handlers get the record as it is.
+        """A copy of the record without secrets; other handlers get the record as it is.
 
-        A traceback that another formatter has left in it is made again, because that may not have hidden anything.
+        A traceback that another formatter has stored in the record is made again, because it may contain secrets.
         """
         keys, shown = self._secret_keys, copy(record)
         vars(shown).update(redacted(_fields(record), keys))
@@ -51,14 +52,14 @@ class _Formatter(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Those that whoever logged gave it."""
+    """The fields that the logging call added to the record."""
     return {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
 
 
 class JsonFormatter(_Formatter):
-    """One object a line: time, level, logger, message, then every extra field of the record that has a value.
+    """Formats each record as one JSON object: time, level, logger, message, and every extra field that has a value.
 
-    For any logger, not only ropewalk's. Records of `ctx.log` carry job_id, job_type, job_attempt, … as fields.
+    It can be used with any logger, not only ropewalk's. Records of `ctx.log` have fields such as job_id and job_type.
     """
 
     def __init__(self, *, secret_keys: Collection[str] = ()) -> None:
@@ -66,6 +67,7 @@ class JsonFormatter(_Formatter):
         self._secret_keys = frozenset(checks.names(secret_keys, "secret_keys"))
 
     def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
         record = self._shown(record)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -86,9 +88,9 @@ class JsonFormatter(_Formatter):
 
 
 class TextFormatter(_Formatter):
-    """A line for people: time, level, message, and for records of `ctx.log` the job that they are about.
+    """Formats each record as a line for people, which ends with the job that the record is about.
 
-    It takes what `logging.Formatter` takes, and the names of fields to hide beside those that are always hidden.
+    It takes the arguments of `logging.Formatter`, and the names of fields to hide beside those that are always hidden.
     """
 
     def __init__(
@@ -105,18 +107,19 @@ class TextFormatter(_Formatter):
         self._secret_keys = frozenset(checks.names(secret_keys, "secret_keys"))
 
     def format(self, record: logging.LogRecord) -> str:
+        """The record as a line of text, with its traceback."""
         return super().format(self._shown(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the standard library's name
         line = super().formatMessage(record)
         fields = vars(record)
-        if "job_event" in fields or "job_id" not in fields:  # the former says so in its message
+        if "job_event" in fields or "job_id" not in fields:  # the message of a job event names the job
             return line
         named = {"type": fields.get("job_type"), "job": fields["job_id"], "attempt": fields.get("job_attempt")}
         if (tenant := fields.get("job_tenant")) != DEFAULT_TENANT:
             named["tenant"] = tenant
-        told = " ".join(f"{name}={value}" for name, value in named.items() if value is not None)
-        return f"{line}  [{told}]"
+        about = " ".join(f"{name}={value}" for name, value in named.items() if value is not None)
+        return f"{line}  [{about}]"
 
 
 def _encoded(line: dict[str, object]) -> str:

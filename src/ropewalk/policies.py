@@ -1,4 +1,4 @@
-"""How much a worker takes on, and which job is next: `app.worker(concurrency=Balanced(20))`."""
+"""The policies that say how many jobs a worker runs and which one is next: `app.worker(concurrency=Balanced(20))`."""
 
 from __future__ import annotations
 

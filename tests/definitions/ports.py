@@ -140,7 +140,7 @@ class FakeAttempt(AttemptPort):
     async def begin_transaction(self) -> UserTransaction:
         raise AssertionError("there is no store here that could begin one")
 
-    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+    async def commit(self, transaction: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
 
     def mark_unanswered(self, error: StoreUnavailable) -> None:

@@ -126,7 +126,7 @@ class Recording:
     async def begin_transaction(self) -> UserTransaction:
         raise AssertionError("a process has no transaction: its own port refuses")
 
-    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+    async def commit(self, transaction: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("a process has no transaction: its own port refuses")
 
     def mark_unanswered(self, error: StoreUnavailable) -> None:

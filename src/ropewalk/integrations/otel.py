@@ -1,7 +1,8 @@
-"""OpenTelemetry traces: `App(tracing=OpenTelemetry())`. Needs `pip install "ropewalk[otel]"`, the API alone.
+"""OpenTelemetry traces: `App(tracing=OpenTelemetry())`. It needs `pip install "ropewalk[otel]"`, the API alone.
 
-An enqueue is a producer span; its context travels in the job. An attempt is a consumer span under it, in whatever
-process and however much later; what it queues hangs under the attempt. Names follow the messaging conventions.
+The call that enqueues a job is a producer span, whose context is stored with the job. An attempt is a consumer span
+under it, in any process and at any later time, and the jobs that the attempt queues are under the attempt. All names
+follow the conventions for messaging.
 """
 
 from __future__ import annotations
@@ -51,14 +52,15 @@ if TYPE_CHECKING:
     from _collections_abc import dict_items, dict_keys, dict_values
 
 SYSTEM: Final = "ropewalk"
+"""The name of the messaging system in the attributes of spans."""
 
 _NOTHING: Final = context.Context()
 [_SPAN_KEY] = trace.set_span_in_context(INVALID_SPAN, _NOTHING)
-"""where the API keeps the current span: putting it there ourselves takes half the time"""
+"""The key under which the API keeps the current span. Setting it directly takes half the time of the API's function."""
 
 
 class OpenTelemetry:
-    """A Tracing (by shape). Without a provider, the global one as it is when the app is made."""
+    """Implements the protocol Tracing. Without a provider it uses the one that is global when this object is made."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         if tracer_provider is not None:
@@ -69,19 +71,22 @@ class OpenTelemetry:
         self.enter, self.leave = _in_and_out()
 
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
+        """The span of a call that enqueues these jobs; it yields the trace that is stored with them."""
         return self._sending(jobs)
 
     def firing(self, schedule: str, job: NewJob) -> FireSpan:
+        """The span of a fire of a schedule, which is the root of a trace."""
         span = self._tracer.start_span(
             f"enqueue {job.queue}",
-            context=_NOTHING,  # each fire is the beginning of something
+            context=_NOTHING,  # each fire begins a trace of its own
             kind=SpanKind.PRODUCER,
             attributes={**_common(job, "enqueue", "send"), **_message(job), "ropewalk.schedule": schedule},
         )
         return Firing(span)
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
-        # Never under the current one: a slot has nothing to do with who enqueued the job.
+        """The span of an attempt, under the span that enqueued the job."""
+        # The current span is never its parent: the slot in which it runs has nothing to do with who enqueued the job.
         parent = _NOTHING if job.trace is None else _sent_in(job.trace)
         span = self._tracer.start_span(
             f"run {job.queue}",
@@ -112,8 +117,11 @@ class OpenTelemetry:
 
 
 def _drops_what_was_dropped(provider: TracerProvider) -> bool:
-    """Whether its sampler never records what the sender did not: then it need not be asked, which takes several times
-    as long as all else. The SDK's parent-based samplers say of themselves how they are set up; any other is asked."""
+    """Whether the provider's sampler never records a span whose remote parent was not recorded.
+
+    Then spans of such attempts need not be started, which would take several times as long as everything else. The
+    description of the SDK's parent-based samplers says how they are set up; for any other sampler the answer is False.
+    """
     describe = getattr(getattr(provider, "sampler", None), "get_description", None)
     described = "" if describe is None else str(describe())
     if described == "AlwaysOffSampler":
@@ -125,30 +133,37 @@ def _drops_what_was_dropped(provider: TracerProvider) -> bool:
 
 
 def _in_and_out() -> tuple[Callable[[Any], Any], Callable[[Any], object]]:
-    """How a context becomes the current one, and how that is undone. The API keeps it in a context variable unless told
-    otherwise: to set that ourselves takes little more than half the time, and a dropped trace is little else."""
+    """The functions that make a context the current one and undo it.
+
+    By default the API keeps the current context in a context variable. Setting this variable directly takes little more
+    than half the time of the API's function, and an attempt whose trace is dropped costs little else.
+    """
     token = context.attach(_NOTHING)
     context.detach(token)
-    kept_in: ContextVar[Any] | None = getattr(token, "var", None)
-    return (context.attach, context.detach) if kept_in is None else (kept_in.set, kept_in.reset)
+    variable: ContextVar[Any] | None = getattr(token, "var", None)
+    return (context.attach, context.detach) if variable is None else (variable.set, variable.reset)
 
 
 class Firing:
-    """A FireSpan (by shape). What is not ended is not exported: a scheduler that came second leaves no span behind."""
+    """Implements the protocol FireSpan.
+
+    A span that is not ended is not exported. So a scheduler leaves no span if another one wrote the fire before it.
+    """
 
     def __init__(self, span: Span) -> None:
         self._span = span
         self.trace = _sent_with(span)
 
     def fired(self) -> None:
+        """End the span, because the fire has been written."""
         self._span.end()
 
 
-# What runs an attempt's handler is its span and the context in one, so that entering it takes nothing else.
+# The span of an attempt and the context in which its handler runs are one object, so that entering it costs no more.
 
 
 class Recorded(context.Context):
-    """An AttemptSpan (by shape)."""
+    """Implements the protocol AttemptSpan: the span of an attempt, and the context of its handler."""
 
     __slots__ = ("_span", "trace")
 
@@ -158,6 +173,7 @@ class Recorded(context.Context):
         self.trace = _sent_with(span)
 
     def ended(self, outcome: Outcome) -> None:
+        """End the span, with the outcome of the attempt and its error."""
         self._span.set_attribute("ropewalk.outcome", type(outcome).__name__.lower())
         error = _error(outcome)
         if error is not None:
@@ -165,23 +181,27 @@ class Recorded(context.Context):
         self._span.end()
 
     def _record(self, error: ErrorInfo) -> None:
-        """As the conventions want an exception; it may have been raised in another process."""
+        """Add the error as an exception event, as the conventions say; it may have been raised in another process."""
         kind = error.type or error.code or error.category.value
-        told = {"exception.type": kind, "exception.message": error.message, "exception.stacktrace": error.traceback}
-        self._span.add_event("exception", {name: value for name, value in told.items() if value is not None})
+        facts = {"exception.type": kind, "exception.message": error.message, "exception.stacktrace": error.traceback}
+        self._span.add_event("exception", {name: value for name, value in facts.items() if value is not None})
         self._span.set_attribute("error.type", kind)
         self._span.set_status(Status(StatusCode.ERROR, error.message))
 
 
 class PassedOn(Struct, gc=False):
-    """The context of a handler whose trace nobody records: what that calls must not begin one of its own. A Context by
-    shape only, made without a frame of Python's; the sender's span is put in when somebody looks, which most handlers
-    do not."""
+    """The context of a handler whose trace is not recorded, so that what it calls does not begin a trace of its own.
+
+    It only has the methods of a Context, because it is made without running a Python function. The span that enqueued
+    the job is put into it on first use, and most handlers never use it.
+    """
 
     sent_with: str
+    """The trace that is stored with the job."""
     filled: context.Context | None = None
+    """The real context, once somebody has used it."""
 
-    # The API looks by these two; others may read it as any dict.
+    # The API calls `get` and `copy`; other code may read the context as a dict.
 
     def get(self, key: str, default: object = None) -> object:
         return self._context().get(key, default)
@@ -221,7 +241,7 @@ def _sent_in(sent_with: str) -> context.Context:
 
 
 def _sender(sent_with: str) -> SpanContext:
-    """The span a job was sent from."""
+    """The context of the span that enqueued a job."""
     found = traceparent(sent_with)
     if found is None:
         return INVALID_SPAN_CONTEXT
@@ -270,7 +290,7 @@ def _message(job: NewJob | JobRecord) -> Mapping[str, AttributeValue]:
 
 
 def _sent_with(span: Span) -> str | None:
-    """As domain.ids has it: traceparent, and tracestate after a space."""
+    """The trace of a span in the form of domain/ids.py: the traceparent, and after a space the tracestate."""
     current = span.get_span_context()
     if not current.is_valid:
         return None

@@ -210,7 +210,7 @@ class PipePort(AttemptPort):
     async def begin_transaction(self) -> UserTransaction:
         raise Unsupported("ctx.transaction() cannot reach into another process: use it in async handlers or in threads")
 
-    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+    async def commit(self, transaction: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
 
     def mark_unanswered(self, error: StoreUnavailable) -> None:

@@ -344,8 +344,8 @@ class Attempt:
     async def begin_transaction(self) -> UserTransaction:
         return handler_transactions.begin(self, self._worker_context)
 
-    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
-        answer = await handler_transactions.commit(self, self._worker_context, held, context, returned)
+    async def commit(self, transaction: UserTransaction, context: Context, returned: object) -> None:
+        answer = await handler_transactions.commit(self, self._worker_context, transaction, context, returned)
         if answer.move is None:
             raise self._lost(answer.lost or LossReason.NOT_FOUND)
 

@@ -1,1 +1,1 @@
-"""What a running handler sees: its context, and the port behind it."""
+"""The context of a running handler, and the port through which it reaches the attempt."""

@@ -1,6 +1,7 @@
-"""What a running attempt offers to its handler's Context: the seam between what users write and the engine.
+"""The ports between what users write and the worker.
 
-The port behind which a handler runs in a process of its own.
+An AttemptPort is what a running attempt offers to the context of its handler. An Isolation runs handlers in processes
+of their own.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ T = TypeVar("T")
 
 
 class Cancellation(Struct, frozen=True):
-    """Why this attempt should end."""
+    """The reason why an attempt should end."""
 
     reason: LossReason
     message: str | None
 
 
 class AttemptPort(Protocol):
-    """One lease. Plain methods may be called from any thread; async ones run on the worker's loop."""
+    """What the context of a handler needs from its attempt.
+
+    Plain methods may be called from any thread; async ones run on the worker's event loop.
+    """
 
     @property
     def job(self) -> JobRecord: ...
@@ -49,63 +53,68 @@ class AttemptPort(Protocol):
 
     @property
     def idempotency_key(self) -> str:
-        """The same in every attempt of a run, another in the next run."""
+        """A key that is the same in every attempt of one run of the job, and another one in the next run."""
         ...
 
     @property
     def bounds(self) -> Bounds:
-        """The app's."""
+        """The bounds of the app."""
         ...
 
     def now(self) -> Instant:
-        """The store's clock when the attempt began, plus what has passed since; never ahead of it."""
+        """The time of the store's clock when the attempt began, plus what has passed since. It is never ahead."""
         ...
 
-    def cancellation(self) -> Cancellation | None: ...
+    def cancellation(self) -> Cancellation | None:
+        """Why this attempt should end; None if it should go on."""
+        ...
 
     def progress(self, percent: float, message: str | None) -> None:
-        """Buffered, the newest wins; sent with the next renewal."""
+        """Report progress. The newest one is sent with the next renewal of the lease."""
         ...
 
     @property
     def logs(self) -> Logs:
-        """What the app wants done with log lines."""
+        """What the app does with log lines."""
         ...
 
     def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
-        """Keep a log line with the job; `fields` is a JSON object. Sent with the next renewal or the settlement."""
+        """Keep a log line with the job; `fields` is a JSON object. It is sent with the next renewal or settlement."""
         ...
 
     def resource(self, kind: type[T]) -> T:
-        """What the app's lifespan yielded, by class. Raises LookupError."""
+        """The object of this class that the app's lifespan yielded. Raises LookupError."""
         ...
 
     def last_checkpoint(self) -> object:
-        """The newest checkpoint of this job, of this attempt or an earlier one; None if there is none."""
+        """The newest checkpoint of the job, from this attempt or an earlier one; None if there is none."""
         ...
 
     async def checkpoint(self, value: object) -> None:
-        """Durable when it returns. Raises LeaseLost."""
+        """Write a checkpoint, which is durable when this returns. Raises LeaseLost."""
         ...
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
-        """The job as it would be submitted, by the app's defaults and limits. Raises InvalidInput."""
+        """The job as it would be submitted, with the app's defaults and bounds applied. Raises InvalidInput."""
         ...
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
-        """Children with their keys, written at once, all or none; ids in order. Raises LeaseLost, SpawnMismatch."""
+        """Write children with their spawn keys, all or none; return their ids in order.
+
+        Raises LeaseLost and SpawnMismatch.
+        """
         ...
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
-        """By id, of this tenant; missing ones are absent."""
+        """The states of these jobs of the same tenant, by id, without those that do not exist."""
         ...
 
     async def once(self, key: str, ttl: Seconds) -> bool:
-        """True for the first caller of this key until `ttl` has passed."""
+        """Whether this is the first call with this key, on any worker, until `ttl` has passed."""
         ...
 
     def dependencies(self) -> Sequence[Dependency]:
-        """What the job waited for, in order; read before the handler started. Empty for a job without a gate."""
+        """What the job waited for, in order, as it was before the handler started. Empty for a job without a gate."""
         ...
 
     def known_type(self, name: str) -> JobType[..., Any, Any] | None:
@@ -113,61 +122,73 @@ class AttemptPort(Protocol):
         ...
 
     def decode_result(self, job: JobRecord) -> object:
-        """By the return annotation of its type, or by the untyped codec where the type is not known here."""
+        """The result of a job, decoded by its type, or by the untyped codec if its type is not known here."""
         ...
 
     def encode_value(self, value: object) -> bytes | None:
-        """By the untyped codec; None is nothing at all. Raises InvalidInput."""
+        """Encode a value by the untyped codec; None is encoded as None. Raises InvalidInput."""
         ...
 
-    def decode_value(self, data: bytes | None) -> object: ...
+    def decode_value(self, data: bytes | None) -> object:
+        """Decode a value by the untyped codec."""
+        ...
 
     async def steps(self) -> list[StepRecord]:
-        """The job's stored steps, by position; no call of the store for a job that never had one."""
+        """The job's stored steps, by position. The store is not asked if the job never had one."""
         ...
 
     async def record_step(self, step: StepRecord) -> None:
-        """Durable when it returns. Raises LeaseLost."""
+        """Store a step, which is durable when this returns. Raises LeaseLost."""
         ...
 
     async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
-        """The oldest signal of this name, kept as `step` (with its value); None if there is none. Raises LeaseLost."""
+        """Store the value of the oldest signal with this name as `step`; None if there is none. Raises LeaseLost."""
         ...
 
     async def begin_transaction(self) -> UserTransaction:
-        """For the handler's own writes. Raises Unsupported where the store or the runner has none."""
+        """Begin a transaction for the handler's own writes. Raises Unsupported if the store or the runner has none."""
         ...
 
-    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
-        """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
+    async def commit(self, transaction: UserTransaction, context: Context, returned: object) -> None:
+        """Complete the job with `returned` in this transaction and commit it.
+
+        Raises LeaseLost, and the error of a value or a job that is refused.
+        """
         ...
 
     def mark_unanswered(self, error: StoreUnavailable) -> None:
-        """A call for the handler was not answered and cannot be repeated: if `error` ends the handler, it is not its
-        fault, and the attempt is given back."""
+        """Remember that a call for the handler was not answered and cannot be repeated.
+
+        If `error` ends the handler, the handler is not at fault, and the attempt is given back.
+        """
         ...
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run `call` in a thread, with this task's context variables; its value or error.
+        """Run `call` in a thread with the context variables of this task, and return its value or raise its error.
 
-        A thread cannot be stopped: an attempt that must end meanwhile keeps its slot until the call returns.
+        A thread cannot be stopped, so an attempt that must end meanwhile keeps its slot until the call returns.
         """
         ...
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the worker's loop and wait for it, from the handler's own thread or process."""
+        """Wait for `work` on an event loop, from the handler's own thread or process.
+
+        A thread uses the event loop of the worker, and a process a loop of its own.
+        """
         ...
 
 
 class Isolation(Protocol):
-    async def run(self, attempt: AttemptPort) -> Outcome:
-        """Run the attempt's handler in another process and say how it ended.
+    """Runs handlers in processes of their own."""
 
-        Decoding, the call, encoding and the classification of an error happen over there. A process that dies
-        under the handler is `Crashed`. Cancelling this call kills the process before it raises.
+    async def run(self, attempt: AttemptPort) -> Outcome:
+        """Run the attempt's handler in another process, and return the outcome of the attempt.
+
+        That process decodes the arguments, calls the handler, encodes its value and classifies its error. If the
+        process dies, the outcome is `Crashed`. If this call is cancelled, it kills the process before it raises.
         """
         ...
 
     async def close(self) -> None:
-        """End every process; handlers still running are killed."""
+        """End every process, and kill handlers that are still running."""
         ...

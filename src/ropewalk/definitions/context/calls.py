@@ -1,8 +1,8 @@
-"""The calls of a context that reach the store: which the handler forgot to await, and which are still under way.
+"""Tracks the calls of a context that reach the store: those that the handler forgot to await, and those under way.
 
-The calls stay plain coroutines, so that everything that takes a coroutine (gather, wait_for, a TaskGroup) takes them.
-Only calls that have not begun, or have not ended, are remembered, so a handler that awaits one after another keeps one
-of them at most.
+The calls are plain coroutines, so that everything that takes a coroutine (gather, wait_for, a TaskGroup) takes them.
+Only calls that have not begun, or have not ended, are remembered. So at most one is remembered for a handler that
+awaits one call after another.
 """
 
 from __future__ import annotations
@@ -23,24 +23,29 @@ from ropewalk.errors import LeaseLost
 
 Verb = TypeVar("Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
 NAMED_MAX: Final = 3
+"""How many forgotten calls an error names."""
+
 TURNS_TO_BEGIN: Final = 2
-"""A task begins in the next turn of the loop; a coroutine that a thread has handed to the loop begins a turn later."""
+"""A task begins in the next turn of the event loop, and a coroutine that a thread hands to the loop a turn later."""
 
 _mark_as_coroutine_function: Final[Callable[[Any], Any]] = getattr(inspect, "markcoroutinefunction", lambda call: call)
-"""From Python 3.12 on, inspect tells that such a verb makes a coroutine; before, only calling it does."""
+"""Marks a function that returns a coroutine as a coroutine function, which `inspect` supports from Python 3.12 on."""
 
 
 class Call(Struct, frozen=True, eq=False):
-    """One call of a verb: what it is named in the handler, what to write instead, and where it stands."""
+    """One call of a method of the context."""
 
     work: Coroutine[Any, Any, Any]
     name: str
+    """The method as the handler names it, such as `ctx.spawn`."""
     blocking_form: str
+    """What a plain function writes instead, such as `ctx.sync.spawn(...)`."""
     file: str
     line: int
 
     @property
     def begun(self) -> bool:
+        """Whether the call has begun to run, because somebody awaits it or made a task of it."""
         return inspect.getcoroutinestate(self.work) != inspect.CORO_CREATED
 
     def __str__(self) -> str:
@@ -48,7 +53,7 @@ class Call(Struct, frozen=True, eq=False):
 
 
 class CallUnderWay:
-    """A call that has begun, as a block that ends with it. It may begin and end in any thread."""
+    """A call that has begun: a context manager that ends with the call. It may begin and end in any thread."""
 
     __slots__ = ("_calls", "_over", "_waiters")
 
@@ -68,7 +73,7 @@ class CallUnderWay:
                 waiter.set_result(None)
 
     async def wait(self) -> None:
-        """Wait for its end."""
+        """Wait until the call has ended."""
         waiter = Future[None]()
         self._waiters.append(waiter)
         if not self._over:  # read after the waiter was added, so that an end in another thread cannot be missed
@@ -76,17 +81,19 @@ class CallUnderWay:
 
 
 class Calls:
-    """The calls of one attempt. Handlers in threads add to it from there."""
+    """The calls of one attempt. A handler in a thread adds its calls from there."""
 
     def __init__(self) -> None:
         self._recent: list[Call] = []
         self._closed: str | None = None
         self._errors: list[Exception] | None = None
-        """Once the handler has returned: what calls raised that were still under way."""
+        """The errors of calls that were under way when the handler returned; None while it runs."""
         self.under_way: set[CallUnderWay] = set()
+        """Calls that have begun and have not ended."""
 
     def add(self, call: Call) -> None:
-        # By slices, which raise nothing where another thread was faster.
+        """Remember a call, and forget calls before it that have begun."""
+        # Slices raise nothing if another thread has emptied the list meanwhile.
         while (last := self._recent[-1:]) and last[0].begun:
             del self._recent[-1:]
         self._recent.append(call)
@@ -101,24 +108,24 @@ class Calls:
             raise LeaseLost(self._closed, reason=LossReason.ALREADY_COMPLETED.value)
 
     def begin(self) -> CallUnderWay:
-        """A call begins; it is under way until this block ends."""
+        """Begin a call, which is under way until the block ends."""
         return CallUnderWay(self)
 
     def ended(self, call: CallUnderWay, error: BaseException | None) -> None:
-        """A call has ended, with the error that it raised."""
+        """Take note of the end of a call, with the error that it raised."""
         self.under_way.discard(call)
         if self._errors is not None and isinstance(error, Exception):
             self._errors.append(error)
 
     async def wait_and_raise(self) -> None:
-        """The handler returned: wait as `wait` does, and raise the error of the first call that fails meanwhile."""
+        """Wait as `wait` does after the handler has returned, and raise the error of the first call that fails."""
         self._errors = []
         await self.wait()
         if self._errors:
             raise self._errors[0]
 
     async def wait(self) -> None:
-        """Wait until every call has ended that has begun, or is about to begin in a task."""
+        """Wait until all calls have ended that have begun or are about to begin in a task."""
         for _ in range(TURNS_TO_BEGIN):
             if all(each.begun for each in self._recent):
                 break
@@ -128,7 +135,10 @@ class Calls:
                 await each.wait()
 
     def never_awaited(self) -> str | None:
-        """The handler returned: what it forgot and what to do, or None. Closes those calls, they never begin."""
+        """A sentence about the calls that the handler forgot to await, or None; these calls are closed.
+
+        It is called after the handler has returned.
+        """
         left = [each for each in self._recent if not each.begun]
         if not left:
             return None
@@ -144,20 +154,23 @@ class Calls:
 
 
 async def next_loop_turn() -> None:
-    """Let everything run that is ready on this loop."""
+    """Let everything that is ready on this event loop run once."""
     turn = asyncio.Event()
     asyncio.get_running_loop().call_soon(turn.set)
     await turn.wait()
 
 
 class Calling(Protocol):
-    """What has verbs that are to be awaited."""
+    """An object with methods whose calls are remembered."""
 
     def calls(self) -> Calls: ...
 
 
 def to_be_awaited(blocking_form: str, owner: str = "ctx") -> Callable[[Verb], Verb]:
-    """A verb whose call is remembered until it ends. `blocking_form` is what a plain function writes instead."""
+    """Decorates an async method whose calls are remembered until they end.
+
+    `blocking_form` is what a plain function writes instead.
+    """
 
     def remembered(verb: Verb) -> Verb:
         name = f"{owner}.{verb.__name__}"
@@ -182,7 +195,7 @@ async def _remembered_until_it_ends(calls: Calls, work: Callable[[], Coroutine[A
         with calls.begin():
             return await work()
     except Suspend:
-        # A suspension ends the attempt: what runs beside it, such as a step, ends and is recorded before. Waiting here
-        # rather than when the handler has ended keeps a TaskGroup from cancelling it.
+        # A suspension ends the attempt. A call beside it, such as a step, has to end and to be recorded before. It is
+        # waited for here, and not after the handler has ended, because a TaskGroup would have cancelled it by then.
         await calls.wait()
         raise

@@ -1,6 +1,6 @@
-"""The face a running job shows its handler: what it is, what it may say, what it may ask of the store.
+"""The context of a running handler: what its job is, what the handler can report, and what it can do in the store.
 
-The context of the handler that runs here, for code that was not handed it.
+`current()` finds the context for code that did not get it as an argument.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ T = TypeVar("T")
 
 
 class Context(Results):
-    """Given to a handler whose first parameter is annotated with it; `ropewalk.current()` finds it anywhere else."""
+    """The context of one attempt. A handler gets it if its first parameter is annotated with Context.
 
-    # Of the class, not set for every job: most have neither.
+    Other code finds it with `ropewalk.current()`.
+    """
+
+    # Defaults on the class, because most attempts never set these attributes.
     _batch: tuple[Context, ...] | None = None
     _provided: Provided | None = None
     _without_steps = False
@@ -50,13 +53,13 @@ class Context(Results):
     def __init__(self, port: AttemptPort) -> None:
         super().__init__()
         self.port = port
-        """for the engine"""
+        """For the engine: the attempt behind this context."""
         self._job = job = port.job
         self.alone = not job.flags & (GROUPED | OWNS_SCOPE)
-        """its group is the job itself: nothing was queued under it, nor it under another"""
+        """For the engine: whether the job is alone in its group, neither under another job nor with jobs under it."""
         self._steps: Steps | None = None
 
-    # ── what it is ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── what the job is ──────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def id(self) -> str:
@@ -69,7 +72,7 @@ class Context(Results):
 
     @property
     def attempt(self) -> int:
-        """1 in the first."""
+        """The number of the attempt, which is 1 for the first."""
         return self._job.attempt
 
     @property
@@ -78,17 +81,17 @@ class Context(Results):
 
     @property
     def run(self) -> int:
-        """1, and one more for every manual retry or redrive."""
+        """The number of the run, which is 1 and grows with every manual retry or redrive."""
         return self._job.run
 
     @property
     def group_id(self) -> str:
-        """The root job's id, for the root itself too."""
+        """The id of the group, which is that of its root job."""
         return self._job.group_id or self._job.id
 
     @property
     def chain_id(self) -> str:
-        """The id of the first job of its chain, for that one itself too."""
+        """The id of the chain, which is that of its first job."""
         return self._job.chain_id or self._job.id
 
     @property
@@ -98,17 +101,17 @@ class Context(Results):
 
     @cached_property
     def dependencies(self) -> tuple[Dependency, ...]:
-        """What it waited for, in the order of depends_on, with their results."""
+        """The jobs that this job waited for, in the order of depends_on, with their results."""
         return dependencies_of(self.port)
 
     @cached_property
     def arguments(self) -> Mapping[str, object]:
-        """What the job was enqueued with, by name, decoded for whoever asks: the handler has its own."""
+        """The arguments of the job by name, decoded on first use; they are no objects that the handler got."""
         return MappingProxyType(self.port.job_type.decode_input(self._job.input))
 
     @property
     def batch(self) -> tuple[Context, ...]:
-        """The contexts of all jobs that run in this call of the handler: of a batch type several, else this one."""
+        """The contexts of all jobs in this call of the handler: those of the batch, or this one alone."""
         return (self,) if self._batch is None else self._batch
 
     @property
@@ -141,31 +144,31 @@ class Context(Results):
 
     @property
     def fence(self) -> int:
-        """Increases with every start of this job: hand it to systems that refuse older writers."""
+        """A number that grows with every start of the job. Pass it to systems that refuse writes with an older one."""
         return self._job.fence
 
     @property
     def idempotency_key(self) -> str:
-        """The same in every attempt of a run: hand it to systems that refuse repetitions."""
+        """A key that is the same in every attempt of a run. Pass it to systems that refuse repetitions."""
         return self.port.idempotency_key
 
     @property
     def last_checkpoint(self) -> Any:
-        """What `checkpoint` recorded last, in this attempt or an earlier one; None if nothing."""
+        """The value that `checkpoint` wrote last, in this attempt or an earlier one; None if there is none."""
         return self.port.last_checkpoint()
 
     @property
     def compensates(self) -> Compensated | None:
-        """The failed job this one makes up for; None for an ordinary job."""
+        """The failed job that this job compensates; None for an ordinary job."""
         return None if self._job.origin is None else compensated(self._job.origin)
 
     @cached_property
     def log(self) -> JobLog:
-        """A logger whose lines say which job they are about."""
+        """A logger whose lines name this job and are kept with it."""
         return JobLog(self.port)
 
     def resource(self, kind: builtins.type[T]) -> T:
-        """What a middleware provided for this attempt, or the app's lifespan yielded, by class. Raises LookupError."""
+        """The object of this class that a middleware provided or the app's lifespan yielded. Raises LookupError."""
         if not isinstance(kind, type):
             raise checks.wrong("kind", kind, "a class")
         if self._provided is None:
@@ -173,9 +176,9 @@ class Context(Results):
         return self._provided.find(kind, self.port.resource)
 
     def provide(self, kind: builtins.type[T], value: T) -> None:
-        """From a middleware: `ctx.resource(kind)` is this from now on, in this attempt alone.
+        """Make `ctx.resource(kind)` return this value from now on, in this attempt only. Middlewares call it.
 
-        Of a batch, in all contexts of the call. What is provided later, or further inside, comes first.
+        In a batch it applies to all contexts of the call. The value that is provided last counts.
         """
         if self._provided is None:
             provided = Provided()
@@ -184,56 +187,60 @@ class Context(Results):
         assert self._provided is not None
         self._provided.add(kind, value)
 
-    # ── what it says ────────────────────────────────────────────────────────────────────────────────────────
+    # ── what the handler reports ─────────────────────────────────────────────────────────────────────────────
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease.
+        """Report how far the job is, from 0 to 100. This is cheap: the newest one is sent with the next renewal.
 
-        A number beyond that is kept as 0 or 100, and a NUL is left out of the message: no attempt fails by it.
+        A number below 0 or above 100 becomes 0 or 100, and a NUL is removed from the message, so that no attempt fails.
         """
         if isinstance(percent, int | float):
-            percent = min(max(percent, 0), 100)  # NaN and a bool stay what they are, and are refused below
+            percent = min(max(percent, 0), 100)  # NaN and a bool stay as they are, and are refused below
         if isinstance(message, str):
             message = clipped(message).replace("\x00", "")
         checks.number(percent, "percent", 0, 100)
         checks.message_or_none(message, "message")
         self.port.progress(float(percent), message)
 
-    # ── whether it should go on ─────────────────────────────────────────────────────────────────────────────
+    # ── whether the attempt should go on ─────────────────────────────────────────────────────────────────────
 
     @property
     def cancelled(self) -> bool:
-        """True when this attempt should end; `cancellation` says why."""
+        """Whether this attempt should end; `cancellation` says why."""
         return self.port.cancellation() is not None
 
     @property
     def cancellation(self) -> Cancellation | None:
+        """Why this attempt should end; None if it should go on."""
         return self.port.cancellation()
 
     def raise_if_cancelled(self) -> None:
-        """Raises JobCancelled when this attempt should end."""
+        """Raises JobCancelled if this attempt should end."""
         why = self.port.cancellation()
         if why is not None:
             text = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
             raise JobCancelled(f"job {self.id} should end ({text})", job_id=self.id)
 
-    # ── what it asks of the store ───────────────────────────────────────────────────────────────────────────
+    # ── what the handler does in the store ───────────────────────────────────────────────────────────────────
 
     @to_be_awaited("ctx.sync.checkpoint(...)")
     async def checkpoint(self, value: object) -> None:
-        """Record `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
+        """Write `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
         await self.port.checkpoint(value)
 
     @to_be_awaited("ctx.sync.spawn(...)")
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
-        """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
+        """Queue a child in the same group at once, and return its id.
+
+        A later attempt that spawns the same job gets the id of the same child.
+        """
         checks.text_or_none(key, "key")
         (child,) = await self._spawn([checked_job(job, "spawn")], key)
         return child
 
     @to_be_awaited("ctx.sync.spawn_many(...)")
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
-        """Queue children, all or none; ids in order."""
+        """Queue children in the same group at once, all or none, and return their ids in order."""
         given = checks.several(jobs, "jobs", lambda each, field: checked_job(each, "spawn_many", field))
         return await self._spawn(given, None)
 
@@ -245,56 +252,56 @@ class Context(Results):
     async def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
     @to_be_awaited("ctx.sync.step(...)")
     async def step(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once.
+        """Call `fn` and store what it returns; when the handler runs again from the top, return the stored value.
 
-        A coroutine function runs on the loop, a plain function in a thread. Only success is kept. Every run must come
-        by the same steps in the same order.
+        A coroutine function runs on the event loop, a plain function in a thread. If `fn` raises, nothing is stored.
+        Every attempt must call the same steps in the same order.
         """
         return await self.steps.step(name, fn, *args, **kwargs)
 
     @to_be_awaited("ctx.sync.sleep(...)")
     async def sleep(self, seconds: Seconds) -> None:
-        """Give the slot back for so long; the attempt is not used up. Then the handler runs again from the top."""
+        """Give the slot back for so long, without using up an attempt; then the handler runs again from the top."""
         await self.steps.sleep(seconds)
 
     @to_be_awaited("ctx.sync.wait_for(...)")
     async def wait_for(self, name: str, timeout: Seconds | None = None) -> Any:  # noqa: ASYNC109 # fixed API
-        """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
+        """Wait for the next signal with this name, as `sleep` waits, and return its value. Raises WaitTimeout."""
         return await self.steps.wait_for(name, timeout)
 
     @to_be_awaited("ctx.sync.states(...)")
     async def states(self, ids: Iterable[str]) -> dict[str, State]:
-        """How other jobs of this tenant are; unknown ids are absent."""
+        """The states of other jobs of this tenant by id, without those that do not exist."""
         return await self.port.states(checks.names(ids, "ids"))
 
     def transaction(self) -> Transaction:
-        """`async with ctx.transaction() as tx:` — own writes and the job's completion commit together, or neither."""
+        """`async with ctx.transaction() as tx:` commits the handler's writes and the job's completion together."""
         self._not_in_a_batch("transactions")
         self.calls().check_open()
         return Transaction(self)
 
     @to_be_awaited("ctx.sync.once(...)")
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
-        """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
+        """Whether this is the first call with this key, on any worker, until `ttl` has passed."""
         check_name(key, "key", self.port.bounds)
         checks.positive_span(ttl, "ttl")
         return await self.port.once(key, ttl)
 
     @cached_property
     def sync(self) -> SyncContext:
-        """The same verbs, blocking, for handlers in threads and processes."""
+        """The methods that reach the store as blocking ones, for handlers that are plain functions."""
         return SyncContext(self)
 
     @property
     def steps(self) -> Steps:
-        """What step, sleep and wait_for are made of."""
+        """For the engine: the steps of this attempt, which step, sleep and wait_for use."""
         if self._steps is None:
             self._not_in_a_batch("step, sleep and wait_for")
             self._steps = Steps(self.port)
         return self._steps
 
     def steps_ended(self) -> Suspension | None:
-        """For the engine: the handler returned. See Steps.ended."""
+        """For the engine: check the steps after the handler has returned. See Steps.ended."""
         if self._without_steps:
             return None
         if self._steps is None and not self._job.flags & STEPPED:
@@ -302,7 +309,7 @@ class Context(Results):
         return self.steps.ended()
 
     def raise_step_fault(self, error: BaseException) -> None:
-        """For the engine: the handler raised `error`. Raises Nondeterministic where that hides a fault of its steps."""
+        """For the engine: raises the fault of the steps, if the error that the handler raised hides it."""
         fault = None if self._steps is None else self._steps.fault
         if fault is not None and fault is not error and not self._without_steps:
             raise fault from None
@@ -320,29 +327,29 @@ class Context(Results):
 
     @property
     def completion(self) -> tuple[object] | None:
-        """For the engine: what a transaction of the handler has completed the job with, if one has."""
+        """For the engine: the value with which a transaction of the handler has completed the job, if it has."""
         return self._completion
 
     def completed_with(self, value: object) -> None:
-        """For the engine: a transaction of the handler has completed the job, and nothing can change it any more."""
+        """For the engine: note that a transaction has completed the job, and refuse every further call."""
         self._completion = (value,)
         self.calls().close(f"job {self.id} was completed by its ctx.transaction(): nothing can be added to it any more")
 
     def never_awaited(self) -> str | None:
-        """For the engine: the handler returned. What it called and never awaited, as a sentence; None for most."""
+        """For the engine: a sentence about the calls that the handler forgot to await; None if there are none."""
         return None if self._calls is None else self._calls.never_awaited()
 
     def without_steps(self) -> None:
-        """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""
+        """For the engine: do not check the steps, because something else than the handler has ended this attempt."""
         self._without_steps = True
 
     def join(self, batch: tuple[Context, ...]) -> None:
-        """For the engine: it runs in one call with these."""
+        """For the engine: set the contexts of all jobs of the batch in which this job runs."""
         self._batch = batch
 
     @property
     def attempt_key(self) -> AttemptKey:
-        """For the engine: which attempt of which job this is."""
+        """For the engine: the key that identifies this attempt among those of all jobs."""
         return self._job.seq, self._job.fence
 
     @cached_property
@@ -365,7 +372,7 @@ class Context(Results):
 
 
 def current() -> Context:
-    """Raises RuntimeError outside a handler."""
+    """The context of the running handler. Raises RuntimeError outside of a handler."""
     context = RUNNING.get()
     if context is None:
         raise RuntimeError("current() is for code called by a handler: there is no running job here")
@@ -373,5 +380,7 @@ def current() -> Context:
 
 
 activate: Final[Callable[[Context], Token[Running | None]]] = RUNNING.set
-"""for the engine: this context is the current one until `deactivate` is called with what this returns"""
+"""For the engine: makes a context the current one until `deactivate` is called with the token that this returns."""
+
 deactivate: Final[Callable[[Token[Running | None]], None]] = RUNNING.reset
+"""For the engine: undoes `activate`."""

@@ -1,8 +1,8 @@
-"""`ctx.log`: log lines that say which job they are about, and are kept with it.
+"""`ctx.log`: log lines that name the job they are about, and that are kept with the job.
 
-A line goes two ways: to the standard logger `ropewalk.job`, as that is configured, and, from the level the app keeps,
-to the job's own log. What is secret in its message, its arguments, its fields and its exception is hidden for both, so
-that a formatter that knows nothing of secrets shows none.
+A line goes to the standard logger `ropewalk.job`, as that is configured, and, if the app keeps lines of its level, to
+the job's own log. Secrets in its message, arguments, fields and exception are hidden before, so that even a formatter
+that knows nothing of secrets shows none.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from ropewalk.domain.shown_errors import safe_error_text, shown_error
 from ropewalk.domain.user_calls import guarded
 
 LOGGER: Final = "ropewalk.job"
+"""The name of the standard logger that gets the lines."""
 
 _ExcInfo: TypeAlias = tuple[object, BaseException | None, object]
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
-    """Adds job_id, job_type, job_attempt, … to every record, and `job_context` if the type has a log_context."""
+    """A logger that adds job_id, job_type, job_attempt, ... to every record, and job_context with a log_context."""
 
     def __init__(self, port: AttemptPort) -> None:
         super().__init__(logging.getLogger(LOGGER), {})
@@ -34,6 +35,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         self._secret_keys: frozenset[str] | None = None
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log a line and keep it with the job, each if its level is high enough."""
         if not (self._port.logs.keeps(level) or self.logger.isEnabledFor(level)):
             return
         if args:
@@ -45,10 +47,13 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         if self._port.logs.keeps(level):
             self._port.keep_log_line(level, text(_formatted(msg, args)), fields_json(self._own_fields(kwargs)))
         if self.logger.isEnabledFor(level):
-            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # this frame is not where it was logged
+            kwargs["stacklevel"] = (
+                kwargs.get("stacklevel", 1) + 1
+            )  # skips this frame, so that the record names the caller
             super().log(level, msg, *args, **kwargs)
 
     def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[object, MutableMapping[str, Any]]:
+        """Add the fields of the job to those of the line; the standard library calls this."""
         if self._fields is None:
             self._fields = _fields(self._port)
         kwargs["extra"] = {**self._fields, **self._extra(kwargs)}
@@ -59,7 +64,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         return dict(redacted(extra, self._keys()))
 
     def _shown(self, exc_info: object) -> object:
-        """The exception that a line is logged with, or what stands for it where it holds a secret."""
+        """The `exc_info` of a line; if its exception contains a secret, an exception without it takes its place."""
         error = _error_of(exc_info)
         if error is None or (shown := shown_error(error, self._keys())) is error:
             return exc_info
@@ -71,7 +76,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         return self._secret_keys
 
     def _own_fields(self, kwargs: Mapping[str, Any]) -> dict[str, object]:
-        """What is kept beside the message: the job itself says the rest."""
+        """The fields that are kept with the message, without those that the job itself has."""
         fields = self._extra(kwargs)
         if self._port.job_type.options.log_context is not None:
             fields["context"] = _context(self._port)
@@ -101,9 +106,10 @@ def _fields(port: AttemptPort) -> dict[str, object]:
 
 
 def _context(port: AttemptPort) -> Mapping[str, object]:
-    """In a field of its own: a record refuses keys such as `name`. A broken function must not break a handler.
+    """What the type's log_context returns. An error of this function becomes a field, and does not fail the handler.
 
-    The function never sees an argument or a field that is annotated as a Secret, so it cannot tell it.
+    It is a field of its own, because a log record refuses keys such as `name`. The function gets no argument and no
+    field that is annotated as Secret.
     """
     derive = port.job_type.options.log_context
     assert derive is not None
@@ -117,7 +123,7 @@ def _context(port: AttemptPort) -> Mapping[str, object]:
 
 
 def _formatted(msg: object, args: tuple[object, ...]) -> str:
-    """As logging would; a line whose arguments do not fit is kept without them."""
+    """The message with its arguments, as logging formats it; without them if they do not fit."""
     if not args:
         return str(msg)
     named = len(args) == 1 and isinstance(args[0], Mapping)
@@ -128,7 +134,7 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
 
 
 def _error_of(exc_info: object) -> BaseException | None:
-    """What logging takes: an exception, the triple of one, or anything true for the one that is being handled."""
+    """The exception in `exc_info`, which is an exception, a triple, or a true value for the exception being handled."""
     if not exc_info:
         return None
     if isinstance(exc_info, BaseException):

@@ -1,7 +1,4 @@
-"""`ctx.dependencies`: what a handler sees of the jobs its own waited for.
-
-What a compensation sees of the job it makes up for.
-"""
+"""The jobs that a handler sees: those that its own job waited for, and the failed job that it compensates."""
 
 from __future__ import annotations
 
@@ -33,36 +30,38 @@ G = TypeVar("G")
 
 
 class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
-    """A job that was named in depends_on, or that a `.next(...)` came after. Of a chain, its last member."""
+    """A job that this job waited for, because of depends_on or `.next(...)`. For a chain it is the last member."""
 
     id: str
     type: str | None
-    """None where it is missing (allow_missing) or was deleted, like state"""
+    """The name of its type; None if the job did not exist (allow_missing) or was deleted."""
     state: State | None
+    """Its state now; None if the job did not exist (allow_missing) or was deleted."""
     ending: Ending | None
-    """how it ended (of a Group: all of it); None where it was not waited for until its end"""
+    """How the job, or the whole Group, ended; None if this job did not wait for its end."""
     is_group: bool = False
-    """It was named as Group(...) and is the root of its group: `result` is the value of that group."""
+    """Whether it was named as Group(...) and is the root of its group; `result` is then the value of the group."""
     error: ErrorInfo | None = None
-    """Why the job itself failed, where it did."""
+    """Why the job itself failed, if it did."""
     read: Callable[[], object]
+    """For the engine: the function that decodes the result."""
 
     @cached_property
     def result(self) -> Any:
-        """Decoded when it is asked for. None where it did not complete, has none, or was missing from the beginning.
+        """The result of the job, decoded on first use; None if it did not complete, has no result, or never existed.
 
-        Of a Group the value of the group, as `handle.group()` answers it; also where jobs of it failed.
+        For a Group it is the value of the group, as `handle.group()` returns it, even if jobs of the group failed.
 
-        Raises GroupFailed where the value of a group cannot be told, and NotFound where there was a result and it is
-        gone: deleted, or pruned after its retention.
+        Raises GroupFailed if the group has no single value, and NotFound if there was a result that is gone, because it
+        was deleted, or pruned after its retention.
         """
         return self.read()
 
     def result_of(self, job_type: JobType[..., S, Any]) -> S:
-        """`result`, typed: `ctx.dependencies[0].result_of(load)`. Of a chain the type is that of its last member.
+        """`result` with its type: `ctx.dependencies[0].result_of(load)`. A chain has the type of its last member.
 
-        Raises JobFailed or JobCancelled where the job did not complete, NotFound where its result is gone, Conflict
-        where it has not ended, InvalidInput where it is of another type.
+        Raises JobFailed or JobCancelled if the job did not complete, NotFound if its result is gone, Conflict if it has
+        not ended, and InvalidInput if it has another type.
         """
         self._check_type(job_type)
         if self.is_group:
@@ -75,10 +74,10 @@ class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return cast("S", self.result)
 
     def group_of(self, job_type: JobType[..., Any, G]) -> G:
-        """The value of a Group, typed by the type of its root: `ctx.dependencies[0].group_of(total)`.
+        """The value of a Group, with the type that its root declares: `ctx.dependencies[0].group_of(total)`.
 
-        Raises GroupFailed where the value cannot be told, NotFound where it is gone, Conflict where the group has not
-        ended, InvalidInput where this is no group or its root is of another type.
+        Raises GroupFailed if the group has no single value, NotFound if the value is gone, Conflict if the group has
+        not ended, and InvalidInput if this is no group or its root has another type.
         """
         self._check_type(job_type)
         if not self.is_group:
@@ -116,6 +115,7 @@ class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
+    """What the job of this attempt waited for, in the order of depends_on."""
     return tuple(_dependency(port, each) for each in port.dependencies())
 
 
@@ -171,19 +171,19 @@ def _raiser_of_not_found(job_id: str) -> Callable[[], object]:
 
 
 class Compensated(Struct, frozen=True, kw_only=True):
-    """The failed job, as it was when it failed: it may be pruned by now."""
+    """The failed job that a compensation makes up for, as it was when it failed; it may be pruned by now."""
 
     id: str
     run: int
     type: str
     arguments: Mapping[str, object] | None
-    """as the untyped codec reads them, because its type need not be known here; None if another codec wrote them"""
+    """Its arguments as the untyped codec reads them, because its type may be unknown here; None for another codec."""
     error: ErrorInfo
     started: bool
-    """False when it failed before its first start"""
+    """Whether it had ever started before it failed."""
 
     def __repr__(self) -> str:
-        """Without its arguments: what of them is secret may not be known here."""
+        """Show no arguments, because it may not be known here which of them are secret."""
         return f"Compensated({self.id!r}, {self.type}, run {self.run})"
 
     def __redacted__(self, hide: Hide) -> object:
@@ -191,6 +191,7 @@ class Compensated(Struct, frozen=True, kw_only=True):
 
 
 def compensated(origin: CompensatedJob) -> Compensated:
+    """The failed job as a handler sees it, from what the store has kept of it."""
     return Compensated(
         id=origin.id,
         run=origin.run,

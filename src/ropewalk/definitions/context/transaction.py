@@ -1,4 +1,4 @@
-"""`ctx.transaction()`: the handler's own writes and the completion of its job commit together, or not at all."""
+"""`ctx.transaction()`: a transaction that commits the handler's own writes and the completion of its job together."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NOTHING: Final = object()
 
 
 class Transaction:
-    """`async with ctx.transaction() as tx:` — the job completes with the block, with what `tx.complete` was given.
+    """`async with ctx.transaction() as tx:` completes the job at the end of the block, with the value of `tx.complete`.
 
-    A block that raises rolls everything back, and the attempt fails as usual. So does a lease lost meanwhile, with
-    LeaseLost: neither the writes nor the completion happen. Where the store does not answer, nothing is repeated,
-    because user code has run inside: the attempt is given back and not charged. A block that ends without `tx.complete`
-    rolls everything back and raises TransactionNotCompleted. After the block the job is done: return what `tx.complete`
-    returned, or nothing.
+    If the block raises an error, everything is rolled back, and the attempt fails as usual. If the lease was lost
+    meanwhile, everything is rolled back, and LeaseLost is raised. If the store does not answer, nothing is repeated,
+    because user code has run inside; the attempt is given back and does not count. If the block ends without
+    `tx.complete`, everything is rolled back, and TransactionNotCompleted is raised. After the block the job is
+    completed: return what `tx.complete` returned, or nothing.
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,14 +40,14 @@ class Transaction:
 
     @to_be_awaited("tx.execute(...) of `with ctx.sync.transaction() as tx:`", owner="tx")
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        """Run one statement on the store's database; its rows."""
+        """Run one statement on the store's database, and return its rows."""
         if self._transaction is None:
             raise InvalidInput("a transaction is used inside its block: `async with ctx.transaction() as tx:`")
         with self._marking_unanswered():
             return await self._transaction.execute(sql, values)
 
     def complete(self, value: T) -> T:
-        """What the job completes with when the block ends: a value, or a Result with more to follow."""
+        """Set what the job completes with when the block ends: a value, or a Result with jobs that follow."""
         self._value = value
         return value
 
@@ -75,7 +75,7 @@ class Transaction:
                     await self._context.port.commit(transaction, self._context, self._value)
                 self._context.completed_with(self._value)
 
-    if not TYPE_CHECKING:  # type checkers shall go on refusing `with`
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they refuse `with`
 
         def __enter__(self) -> None:
             raise Abort(
@@ -85,7 +85,7 @@ class Transaction:
             )
 
         def __exit__(self, *_: object) -> None:
-            """Never called, but `with` looks for it before it enters the block."""
+            """This is never called, but `with` requires it before it calls `__enter__`."""
 
     @contextmanager
     def _marking_unanswered(self) -> Generator[None, None, None]:
@@ -97,18 +97,18 @@ class Transaction:
 
 
 class SyncTransaction:
-    """The same for handlers in threads: `with ctx.sync.transaction() as tx:`."""
+    """`with ctx.sync.transaction() as tx:` is the transaction of a handler in a thread; see Transaction."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._async_transaction = context.transaction()
 
     def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        """Run one statement on the store's database; its rows."""
+        """Run one statement on the store's database, and return its rows."""
         return self._wait(self._async_transaction.execute(sql, values))
 
     def complete(self, value: T) -> T:
-        """What the job completes with when the block ends."""
+        """Set what the job completes with when the block ends."""
         return self._async_transaction.complete(value)
 
     def __enter__(self) -> SyncTransaction:

@@ -1,1 +1,1 @@
-"""Job types: decorators, signatures, arguments and what handlers return."""
+"""Job types are made by decorators; a contract says what their handlers take and return."""

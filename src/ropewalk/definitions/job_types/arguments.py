@@ -1,7 +1,4 @@
-"""The arguments of one job type: bound to their names, checked, encoded, decoded.
-
-The one input of a batch type's job: stored as itself, without a name around it. Offers what Arguments offers.
-"""
+"""The arguments of one job type, which it binds to their names, checks, encodes and decodes."""
 
 from __future__ import annotations
 
@@ -29,11 +26,13 @@ from ropewalk.ports.codec import Codec
 _ABSENT: Final = re.compile(r"object (missing required|contains unknown) field `(.*)`")
 _INSIDE: Final = re.compile(r"\$\.(\w+)(.*)")
 fields_of_json: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+"""Decodes the fields of a JSON object without decoding their values."""
+
 _SCALARS: Final = (type(None), bool, int, float, str)
 
 
 class Arguments:
-    """All of them are one Struct on the typed_codec, so that decoding is one call."""
+    """The arguments of one job type. They are encoded as one Struct, so that one call decodes all of them."""
 
     def __init__(self, job_type: str, parameters: Sequence[Parameter], codec: Codec) -> None:
         self.job_type = job_type
@@ -49,11 +48,14 @@ class Arguments:
         self._defaults = {each.name: _copied(each.default) for each in parameters if each.default is not REQUIRED}
         self._plain_defaults = {name: each for name, each in self._defaults.items() if isinstance(each, _SCALARS)}
         self.plain_json = type(codec) is JsonCodec
-        """each argument can be taken from the encoded whole"""
+        """Whether each argument can be read from the encoded arguments without the others."""
         self._codec = _struct_codec(self.struct) if self.plain_json else UserCodec(codec, self.struct)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """As Python would bind a call, defaults filled in, in the order of the signature."""
+        """The arguments of a call by name, bound as Python does it, with defaults, in the order of the signature.
+
+        Raises InvalidInput.
+        """
         if len(args) > len(self._positional):
             raise InvalidInput(
                 f"{self.job_type} takes {len(self._positional)} positional arguments, not {len(args)} ({self._takes()})"
@@ -65,7 +67,10 @@ class Arguments:
         return self._completed({**given, **kwargs} if kwargs else given)
 
     def complete(self, given: object) -> dict[str, object]:
-        """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
+        """The arguments that are given by name, with the defaults of the others, in the order of the signature.
+
+        Raises InvalidInput.
+        """
         if not isinstance(given, Mapping):
             secret = any(is_secret(name, self.secrets) for name in (*self.names, *self.secrets))
             description = f"a value of type {type(given).__name__}" if secret else shown(given)
@@ -83,10 +88,10 @@ class Arguments:
         return {name: given[name] if name in given else _copied(self._defaults[name]) for name in self.names}
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
-        """`arguments` are complete. Raises InvalidInput naming the argument that does not fit.
+        """Encode complete arguments. Raises InvalidInput naming the argument that does not fit.
 
-        What equals its parameter's default is left out, so that older code, which does not know a new parameter yet,
-        can read what newer code enqueues. A codec of the user's own gets all of them.
+        An argument that equals the default of its parameter is left out, so that older code, which does not know a new
+        parameter yet, can read what newer code enqueues. A codec of the user's own gets all arguments.
         """
         if not isinstance(self._codec, TypedCodec):
             return self._encoded(self._as_struct(arguments))
@@ -97,7 +102,7 @@ class Arguments:
         return data if not self._other_defaults else self._without(self._other_defaults, data)
 
     def encoded_defaults(self, names: Iterable[str]) -> dict[str, msgspec.Raw]:
-        """The defaults of these parameters, as far as they have one, as they would be stored."""
+        """The encoded defaults of those among these parameters that have one."""
         found: dict[str, msgspec.Raw] = {}
         for name in names:
             if self.plain_json and name in self._defaults:
@@ -116,7 +121,7 @@ class Arguments:
             raise self._invalid_input(placed) from placed.unless_hidden(self.secrets)
 
     def _located(self, error: ValueMismatch, value: object) -> ValueMismatch:
-        """The mismatch at its argument, where the codec did not say which it is: of text that is no Unicode, say."""
+        """The mismatch with its argument, if the codec did not name it, as for text that is no valid Unicode."""
         if error.path != ROOT or not isinstance(value, Mapping):
             return error
         for name, item in cast("Mapping[str, object]", value).items():
@@ -128,7 +133,7 @@ class Arguments:
 
     @cached_property
     def _other_defaults(self) -> dict[str, bytes]:
-        """Those that may change, or may not be comparable: as they were stored when the first job was built."""
+        """Encoded defaults of objects, which may change or be not comparable, as they were on first use."""
         others = [name for name in self._defaults if name not in self._plain_defaults]
         return {name: bytes(raw) for name, raw in self.encoded_defaults(others).items()}
 
@@ -138,7 +143,7 @@ class Arguments:
         return data if len(kept) == len(given) else msgspec.json.encode(kept)
 
     def decode(self, data: bytes) -> dict[str, object]:
-        """Raises InvalidInput naming the argument that is unknown, missing or does not fit."""
+        """Decode stored arguments. Raises InvalidInput naming one that is unknown, is missing or does not fit."""
         try:
             value = self._codec.decode(data)
         except ValueMismatch as error:
@@ -147,9 +152,9 @@ class Arguments:
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
     def from_json(self, data: bytes) -> dict[str, object]:
-        """Arguments that people or other programs wrote as a JSON object, read by the annotations.
+        """Read arguments that people or other programs wrote as a JSON object, by the annotations.
 
-        It is the form that they are stored in; a codec of the user's own may store something else.
+        The form is that of stored arguments, even if a codec of the user's own stores them in another form.
         """
         try:
             value = self._by_annotation.decode(data)
@@ -158,7 +163,7 @@ class Arguments:
         return dict(zip(self.names, structs.astuple(cast("Struct", value)), strict=True))
 
     def part_from_json(self, data: bytes) -> dict[str, object]:
-        """Some of the arguments, read as `from_json` reads all of them. Those that are not there are left out."""
+        """Read some of the arguments, as `from_json` reads all of them; those that are missing are left out."""
         given = fields_of_json.decode(data)
         parameters = [each for name, each in self._parameters.items() if name in given]
         try:
@@ -168,9 +173,9 @@ class Arguments:
         return dict(zip((each.name for each in parameters), structs.astuple(cast("Struct", value)), strict=True))
 
     def merged_with_stored(self, stored: bytes, given: object) -> object:
-        """The stored arguments, with those that are `given` by name in the place of theirs.
+        """The stored arguments, of which those that are `given` by name replace some.
 
-        Where what is stored no longer fits the code, `given` has to be complete.
+        If the stored arguments do not fit the code any more, `given` has to be complete.
         """
         if not isinstance(given, Mapping):
             return given
@@ -210,7 +215,7 @@ class Arguments:
 
 
 def _is_default(defaults: Mapping[str, object], name: str, value: object) -> bool:
-    """Whether a value is the default of its parameter; True is not 1, and -0.0 is not 0.0."""
+    """Whether a value equals the default of its parameter, where True does not equal 1, and -0.0 does not equal 0.0."""
     if name not in defaults:
         return False
     default = defaults[name]
@@ -221,12 +226,12 @@ def _is_default(defaults: Mapping[str, object], name: str, value: object) -> boo
 def _struct_codec(struct: type[Struct]) -> TypedCodec:
     info = mi.type_info(struct)
     assert isinstance(info, mi.StructType)
-    # Arguments come as a mapping: only what is inside decides how they are written, not that a Struct holds them.
+    # Arguments come as a mapping, so only the types of the fields decide how they are encoded, and not the Struct.
     return TypedCodec(struct, shape_of(*(field.type for field in info.fields)))
 
 
 def _struct(job_type: str, parameters: Sequence[Parameter]) -> type[Struct]:
-    """Fields have neutral names, because not every parameter's name can be an attribute of a Struct."""
+    """The Struct of these parameters. Its attributes are f0, f1, ..., because some names cannot be attributes."""
     fields = {f"f{index}": each for index, each in enumerate(parameters)}
     return msgspec.defstruct(
         f"{job_type}_input",
@@ -247,7 +252,7 @@ def _default(value: object) -> tuple[Any, ...]:
 
 
 def _copied(default: object) -> object:
-    """A default for one call: what a handler changes in it reaches neither another job nor another attempt."""
+    """A copy of a default, so that what a handler changes in it changes no other job and no other attempt."""
     if isinstance(default, _SCALARS):
         return default
     try:

@@ -1,4 +1,4 @@
-"""`@batch_job`: a type whose handler takes many jobs at once. They are queued, retried and settled one by one."""
+"""`@batch_job`: makes a job type whose handler gets many jobs at once; each is queued, retried and settled alone."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ G = TypeVar("G")
 E = TypeVar("E")
 
 Outputs: TypeAlias = Sequence[E] | Mapping[int, E]
-"""One for each item in order, or some of them by the position of their item."""
+"""What a handler returns: one output for each item in order, or some outputs by the position of their item."""
 
 MISSING: Final = object()
-"""No output was returned for an item."""
+"""Stands for the output of an item for which none was returned."""
 
 
 class _Decorator:
-    """Options, collected until there is a function."""
+    """The options of a batch type, kept until the decorator gets the function."""
 
     def __init__(self, batch: BatchOptions, name: str | None, options: dict[str, object]) -> None:
         self._batch = batch
@@ -51,7 +51,7 @@ class _Decorator:
 
 
 class BatchDecorator(_Decorator):
-    """For handlers of any kind."""
+    """The decorator for handlers that may be async."""
 
     @overload
     def __call__(
@@ -82,7 +82,7 @@ class BatchDecorator(_Decorator):
 
 
 class PlainBatchDecorator(_Decorator):
-    """For handlers that run in a thread: plain functions."""
+    """The decorator for handlers that run in a thread, which must be plain functions."""
 
     @overload
     def __call__(self, function: Callable[..., Coroutine[Any, Any, Any]], /) -> AsyncFunctionRefused: ...
@@ -124,13 +124,13 @@ def batch_job(
     executor: Literal["auto", "thread"] = "auto",
     **options: Unpack[JobTypeOptions],
 ) -> BatchDecorator | PlainBatchDecorator:
-    """`@batch_job(size=50, max_wait=0.1)`: the handler gets up to `size` inputs, as list[I] or Batch[I].
+    """`@batch_job(size=50)` makes a job type whose handler gets up to `size` items, as list[I] or Batch[I].
 
-    It returns one output for each, in order; an exception or a Result among them is that job's own outcome. Or it
-    returns a dict of those that there are, by position (0 is the first item): a job without one fails for itself.
+    The handler returns one output for each item, in order. An exception or a Result among them is the outcome of that
+    job alone. It may also return a dict of outputs by position, where 0 is the first item; a job without one fails.
 
-    A batch that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only. A worker
-    runs at most `max_batches` of them at once, None: as many as it has slots.
+    A batch that is not full waits `max_wait` seconds for more jobs. All jobs of a batch have the same tenant and queue.
+    A worker runs at most `max_batches` of them at once; None means as many as it has slots.
     """
     given: dict[str, object] = {"executor": executor, **options}
     try:
@@ -149,7 +149,7 @@ def batch_job(
 
 
 def _check_fits(options: TypeOptions, function: str) -> None:
-    """A type's concurrency counts jobs: a full batch must fit into it."""
+    """Raises DefinitionError if a full batch is larger than the type's concurrency, which counts jobs."""
     most = None if options.concurrency is None else most_at_once(options.concurrency)
     assert options.batch is not None
     if most is not None and most < options.batch.size:
@@ -165,7 +165,7 @@ def item_of(job_type: JobType[..., Any, Any], data: bytes) -> object:
 
 
 def argument_of(job_type: JobType[..., Any, Any], items: list[Any], contexts: Sequence[Context]) -> object:
-    """What the handler is called with."""
+    """The argument with which the handler is called."""
     return Batch(items, tuple(contexts)) if job_type.resolve().wants_contexts else items
 
 
@@ -178,9 +178,10 @@ def outcomes_of_batch(
     strict: bool,
     classify: Callable[[BaseException, int], Outcome],
 ) -> list[Outcome]:
-    """What the returned value means for each job, in order. Never raises: an item's fault is its own.
+    """The outcome of each job, in order, from the value that the handler returned.
 
-    `classify` says what an exception means in the attempt of that number.
+    It never raises, because an error of one item must not fail the others. `classify` returns the outcome of an
+    exception in the attempt with this number.
     """
     outputs = outputs_of(value, len(contexts))
     if outputs is None:
@@ -196,7 +197,7 @@ def outcomes_of_batch(
 
 
 def outputs_of(value: object, count: int) -> Sequence[object] | None:
-    """What was returned for each item, MISSING where there is nothing; None where it is not known what is whose."""
+    """The output of each item, or MISSING; None if it is not clear which output belongs to which item."""
     if isinstance(value, Mapping):
         by_position = cast("Mapping[object, object]", value)
         known = all(isinstance(at, int) and not isinstance(at, bool) and 0 <= at < count for at in by_position)

@@ -1,4 +1,4 @@
-"""What the handler of a batch type takes and gives: `list[I]` or `Batch[I]`, and one output for each item."""
+"""The items of batch types: what their handlers take and return, and how one item is encoded as the input of a job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ I = TypeVar("I")  # noqa: E741 # as in list[I]: an item
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Batch(Generic[I]):
-    """The items of one call, each with the context of its job."""
+    """The items of one call of a batch type's handler, with the contexts of their jobs in the same order."""
 
     items: list[I]
     contexts: tuple[Context, ...]
@@ -35,7 +35,7 @@ class Batch(Generic[I]):
         return len(self.items)
 
     def __repr__(self) -> str:
-        """Without its items: whether they are secret is not known here."""
+        """Show no items, because it is not known here whether they are secret."""
         return f"Batch({len(self.items)} items)"
 
     def __redacted__(self, hide: Hide) -> object:
@@ -43,15 +43,21 @@ class Batch(Generic[I]):
 
 
 class BatchSignature(Struct, frozen=True, kw_only=True):
+    """The annotations of a batch type's handler."""
+
     item: Any
+    """The annotation of one item."""
     result: Any
-    """of one item: S"""
+    """The annotation of the result of one job."""
     wants_contexts: bool
-    """it takes a Batch, not only the list"""
+    """Whether the handler takes a Batch, and not only the list of items."""
 
 
 def batch_signature_of(function: Handler) -> BatchSignature:
-    """Raises NameError or AttributeError where annotations name what is not defined (yet), else DefinitionError."""
+    """Read the annotations of a handler. Raises DefinitionError if they are wrong.
+
+    Raises NameError or AttributeError if they contain a name that is not defined yet.
+    """
     where, hints = qualified_name(function), hints_of(function)
     names = list(inspect.signature(function).parameters)
     annotation = hints.get(names[0]) if len(names) == 1 else None
@@ -65,7 +71,7 @@ def batch_signature_of(function: Handler) -> BatchSignature:
 
 
 def _output(where: str, annotation: Any) -> Any:
-    """O of Sequence[O] or Mapping[int, O]: exceptions in it are outcomes of their own, not results."""
+    """The result type in a return annotation Sequence[O] or Mapping[int, O], which is O without exceptions."""
     if annotation is Any:
         return Any
     origin, inside = get_origin(annotation), get_args(annotation)
@@ -89,10 +95,12 @@ def _is_exception(annotation: object) -> bool:
 
 
 ITEM: Final = "item"
-"""under this name functions of the arguments (`options=`, `unique=`) find it"""
+"""The name under which functions of the arguments, such as `options=` and `unique=`, get the item."""
 
 
 class Item:
+    """The input of a batch type's job: one item, which is stored without a name. It has the methods of Arguments."""
+
     names = (ITEM,)
     required = frozenset(names)
 
@@ -105,29 +113,32 @@ class Item:
         self._codec = TypedCodec(annotation) if self.plain_json else UserCodec(codec, annotation)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """The item of a call, by name. Raises InvalidInput for anything but one positional argument."""
         if kwargs or len(args) != 1:
             given = len(args) + len(kwargs)
             raise InvalidInput(f"{self.job_type} takes its item as one positional argument, not {given} arguments")
         return {ITEM: args[0]}
 
     def complete(self, given: object) -> dict[str, object]:
-        """By name or over HTTP the payload is the item itself."""
+        """The item by name. Where other types take a mapping of arguments, a batch type takes the item itself."""
         return {ITEM: given}
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
+        """Encode the item. Raises InvalidInput if it does not fit."""
         try:
             return self._codec.encode(arguments[ITEM])
         except ValueMismatch as error:
             raise self._invalid_input(error) from error.unless_hidden(self.secrets, ITEM)
 
     def decode(self, data: bytes) -> dict[str, object]:
+        """Decode a stored item. Raises InvalidInput if it does not fit."""
         try:
             return {ITEM: self._codec.decode(data)}
         except ValueMismatch as error:
             raise self._invalid_input(error) from error.unless_hidden(self.secrets, ITEM)
 
     def from_json(self, data: bytes) -> object:
-        """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
+        """Read the item from JSON, either alone or, as jobs are shown, in an object under the name `item`."""
         try:
             named = fields_of_json.decode(data)
         except msgspec.DecodeError:
@@ -145,7 +156,8 @@ class Item:
 
     part_from_json = from_json
 
-    def merged_with_stored(self, stored: bytes, given: object) -> object:  # an item has no parts
+    def merged_with_stored(self, stored: bytes, given: object) -> object:
+        """The given item, because an item has no parts to merge."""
         return given
 
     def _item_from_json(self, data: bytes) -> object:

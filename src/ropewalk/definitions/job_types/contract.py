@@ -1,7 +1,4 @@
-"""What a handler takes and gives, ready to travel: its signature with every annotation found fit for it.
-
-What a job type's handler returns: checked and encoded by its return annotation, decoded by it later.
-"""
+"""The contract of a handler: its arguments and its result, with annotations that the codec can encode and decode."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from ropewalk.ports.codec import Codec
 
 
 class Returns:
-    """None is stored as nothing at all, where the annotation allows it."""
+    """The result of a job type, encoded and decoded by the return annotation. None is stored as no result."""
 
     def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
         self.annotation = annotation
@@ -33,7 +30,7 @@ class Returns:
         self._is_none = annotation in (None, type(None))
 
     def encode(self, value: object) -> bytes | None:
-        """Raises InvalidInput saying what does not fit, and where."""
+        """Encode a result. Raises InvalidInput that says what does not fit, and where."""
         if value is None and self._is_none:
             return None  # most jobs: nothing to check, nothing to write
         try:
@@ -45,6 +42,7 @@ class Returns:
         return None if value is None else data
 
     def decode(self, data: bytes | None) -> object:
+        """Decode a stored result. Raises InvalidInput if it does not fit."""
         try:
             return None if data is None else self._codec.decode(data)
         except ValueMismatch as error:
@@ -53,20 +51,22 @@ class Returns:
 
 
 class Contract(Struct, frozen=True, kw_only=True):
+    """What a handler takes and returns, by its annotations."""
+
     takes_context: bool
     arguments: Arguments | Item
     returns: Returns
     wants_contexts: bool = False
-    """a batch type whose handler takes a Batch"""
+    """Whether it is the handler of a batch type and takes a Batch."""
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Names that are annotated as Secret: arguments, fields anywhere in arguments and result, `return`."""
+        """Names that are annotated as Secret: arguments, fields anywhere in arguments and result, and `return`."""
         return self.arguments.secrets | self.returns.secrets
 
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
-    """Raises DefinitionError naming the function, the parameter and what to write instead."""
+    """The contract of a handler. Raises DefinitionError naming the function, the parameter and what to write."""
     where = qualified_name(function)
     try:
         signature = signature_of(function)
@@ -85,7 +85,7 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
 
 
 def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
-    """The same for the handler of a batch type."""
+    """The contract of a batch type's handler. Raises DefinitionError as `contract_of` does."""
     where = qualified_name(function)
     try:
         signature = batch_signature_of(function)

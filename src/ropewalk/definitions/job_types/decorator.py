@@ -1,7 +1,7 @@
-"""`@job`: from a function to a job type, typed by its signature.
+"""`@job`: makes a job type of a function, with types that follow from the signature of the function.
 
-The order of the overloads matters: a Result before None, None before anything, a Context before plain arguments,
-async before sync. `Coroutine`, not `Awaitable`: that is what `async def` gives.
+The order of the overloads matters: async functions come before plain ones, a Context before plain arguments, a Result
+before None, and None before any other type. They say `Coroutine` and not `Awaitable`, because `async def` makes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Decorator:
-    """Options, collected until there is a function."""
+    """The options of a job type, kept until the decorator gets the function."""
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._options = dict(options)
@@ -50,9 +50,9 @@ class AsyncFunctionRefused:
 
 
 class PlainDecorator(_Decorator):
-    """For handlers that run in a thread or in a process of their own: plain functions."""
+    """The decorator for handlers that run in a thread or a process, which must be plain functions."""
 
-    # It overlaps the last ones on purpose: to them an async function is a plain one that returns a coroutine.
+    # This overload overlaps the last ones, for which an async function is a plain one that returns a coroutine.
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[..., Coroutine[Any, Any, Any]], /
@@ -84,7 +84,7 @@ class PlainDecorator(_Decorator):
 
 
 class JobDecorator(_Decorator):
-    """Called with a function, it makes a job type; called with options, a decorator with these options added."""
+    """A decorator that makes a job type of a function. Called with options, it makes a decorator with these added."""
 
     @overload
     def __call__(
@@ -144,4 +144,4 @@ class JobDecorator(_Decorator):
 
 
 job: Final = JobDecorator({})
-"""`@job`, or `@job(name=..., **options)`. Options can be shared: `slow = job(queue="slow")`, then `@slow`."""
+"""`@job`, or `@job(name=..., **options)`. To share options, write `slow = job(queue="slow")` and then `@slow`."""

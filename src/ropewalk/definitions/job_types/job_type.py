@@ -1,6 +1,6 @@
-"""A named handler with its options: what `@job` makes. Calling it builds a job; only a worker calls the handler.
+"""A job type: a named handler with its options, which `@job` makes, and the JSON Schemas of its input and result.
 
-What a job type takes and gives, as JSON Schema.
+Calling a job type builds a job; only workers call the handler.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ropewalk.errors import DefinitionError
 
 
 def type_name(value: object, field: str) -> str:
-    """A job type, or the name of one: its name. Checked like every other value (domain/checks.py)."""
+    """The name of a job type that is given as itself or by name. Raises InvalidInput for anything else."""
     if isinstance(value, JobType):
         return cast("JobType[..., Any, Any]", value).name
     if isinstance(value, str):
@@ -40,16 +40,17 @@ def type_name(value: object, field: str) -> str:
 
 
 TEMPLATE = "#/$defs/{name}"
+"""The form of references inside of a JSON Schema."""
 
 
 def json_schema(annotation: object) -> dict[str, Any]:
-    """A schema that stands alone: what it refers to is under `$defs`."""
+    """The JSON Schema of an annotation, with everything that it refers to under `$defs`."""
     (schema,), parts = msgspec.json.schema_components([annotation], schema_hook=_custom, ref_template=TEMPLATE)
     return {**schema, "$defs": parts} if parts else schema
 
 
 def _custom(cls: type) -> dict[str, Any]:
-    """Registered types decide themselves what they look like; a pydantic model says it."""
+    """The JSON Schema of a class that msgspec does not know; a pydantic model brings its own."""
     describe = getattr(cls, "model_json_schema", None)
     if describe is None:
         return {"description": "any value"} if cls is object else {"title": cls.__qualname__}
@@ -63,9 +64,9 @@ G_co = TypeVar("G_co", covariant=True)
 
 
 class JobType(Generic[P, S_co, G_co]):
-    """P are the arguments, S is the job's own result, G what its group resolves to.
+    """A named handler with its options. P are the parameters, S is the type of the result, G that of the group's value.
 
-    The name is the function's own (without its module) unless one is given; it is stored with every job.
+    The name is that of the function, without its module, unless another one is given. It is stored with every job.
     """
 
     __name__: str
@@ -83,17 +84,17 @@ class JobType(Generic[P, S_co, G_co]):
         self._check_now()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Job[S_co, G_co]:
-        """Build a job: id assigned, arguments checked and encoded. Raises InvalidInput naming the argument."""
+        """Build a job with a new id, and check and encode its arguments. Raises InvalidInput naming the argument."""
         return self._build(self.resolve().arguments.bind(args, kwargs))
 
     def from_arguments(self, arguments: object) -> Job[S_co, G_co]:
-        """Build a job for callers that have no typed call to make: from arguments by name, of a batch type the item."""
+        """Build a job from arguments by name, or of a batch type from the item. Raises InvalidInput."""
         return self._build(self.resolve().arguments.complete(arguments))
 
     def arguments_from_json(self, data: bytes | str) -> Any:
-        """What `from_arguments` takes, from JSON: each value is read by its annotation, as a stored payload is.
+        """Read the arguments that `from_arguments` takes from JSON. Each value is read by its annotation.
 
-        A Decimal, a date or a UUID is text there, a set is an array. Raises InvalidInput naming the argument.
+        In JSON a Decimal, a date or a UUID is text, and a set is an array. Raises InvalidInput naming the argument.
 
         >>> bill.arguments_from_json('{"amount": "1.50"}')    # {"amount": Decimal("1.50")}
         """
@@ -104,7 +105,7 @@ class JobType(Generic[P, S_co, G_co]):
         return self.resolve().takes_context
 
     def resolve(self) -> Contract:
-        """What the annotations say, on first use. Raises DefinitionError."""
+        """The contract of the handler; its annotations are resolved on first use. Raises DefinitionError."""
         if self._contract is None:
             make = contract_of if self.options.batch is None else batch_contract_of
             contract = make(self.handler, self.name, self.options.codec)
@@ -113,12 +114,12 @@ class JobType(Generic[P, S_co, G_co]):
         return self._contract
 
     def encode_input(self, arguments: Mapping[str, object]) -> bytes:
-        """A JSON object of the arguments, without those that equal their default."""
+        """Encode arguments by name as a JSON object, without those that equal their default. Raises InvalidInput."""
         takes = self.resolve().arguments
         return takes.encode(takes.complete(arguments))
 
     def decode_input(self, data: bytes) -> dict[str, object]:
-        """The arguments by name. Raises InvalidInput where they do not (or no longer) fit the signature."""
+        """Decode arguments by name. Raises InvalidInput if they do not fit the signature, or not any more."""
         return self.resolve().arguments.decode(data)
 
     def encode_result(self, value: object) -> bytes | None:
@@ -128,17 +129,18 @@ class JobType(Generic[P, S_co, G_co]):
         return cast("S_co", self.resolve().returns.decode(data))
 
     def hidden_names(self, secret_keys: Iterable[str]) -> frozenset[str]:
-        """The names whose values are shown nowhere: those that this type marks as Secret, and `secret_keys`."""
+        """The names whose values are hidden everywhere: those that this type marks as Secret, and `secret_keys`."""
         try:
             return self.resolve().secrets.union(secret_keys)
-        except DefinitionError:  # its annotations cannot be resolved; then no job of it has arguments
+        except DefinitionError:  # no job of a type whose annotations cannot be resolved has arguments
             return frozenset(secret_keys)
 
     def input_schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, as one object; of a batch type, of its item."""
+        """The JSON Schema of the arguments as one object, or of the item of a batch type."""
         return json_schema(self.resolve().arguments.annotation)
 
     def result_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the result."""
         return json_schema(self.resolve().returns.annotation)
 
     def __repr__(self) -> str:
@@ -149,7 +151,7 @@ class JobType(Generic[P, S_co, G_co]):
         return Job(job.new_id(), self, data, MappingProxyType(arguments), built_in=job.running_attempt())
 
     def _check_now(self) -> None:
-        """Surface at decoration what can be known then; names that are not defined yet wait for the first use."""
+        """Raise what can be known when the function is decorated. Names that are not defined yet are resolved later."""
         where, wanted = qualified_name(self.handler), self.options.on_failure
         if not isinstance(wanted, JobType | Job | None):
             raise DefinitionError(f"{where}: on_failure={wanted!r} must be a job type or a job")

@@ -1,4 +1,4 @@
-"""What people copy from where arguments are shown: the text that stands there for a secret is refused as its value."""
+"""Refuses the text `[hidden]` as the value of a secret, because people copy it from where arguments are shown."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ropewalk.errors import InvalidInput
 
 
 def job_from_shown(job_type: JobType[..., Any, Any], given: object, secret_keys: Collection[str]) -> Job[Any, Any]:
-    """A job from arguments by name. Raises InvalidInput where `[hidden]` is given in place of a secret.
+    """Build a job from arguments by name. Raises InvalidInput if `[hidden]` is given in place of a secret.
 
-    The arguments are looked through as they are given, and as the handler would get them: a field may be given by the
-    name it is stored under, and be marked as Secret by the name it has in the code.
+    The arguments are searched as they are given and as the handler would get them, because a field may be given by the
+    name under which it is stored and be marked as Secret under its name in the code.
     """
     secrets = job_type.resolve().arguments.secrets.union(secret_keys)
     _refuse(job_type, _by_name(given) if job_type.options.batch is None else {ITEM: given}, secrets)
     job = job_type.from_arguments(given)
     try:
         decoded = job_type.decode_input(job.input)
-    except InvalidInput:  # whether arguments fit is for whoever runs the job to say
+    except InvalidInput:  # whether arguments fit is decided by the worker that runs the job
         return job
     _refuse(job_type, decoded, secrets)
     return job

@@ -1,4 +1,4 @@
-"""A handler's signature: what it must look like, and what its annotations say once they can be resolved."""
+"""The signature of a handler: the rules for it, and its annotations once they can be resolved."""
 
 from __future__ import annotations
 
@@ -15,34 +15,40 @@ from ropewalk.definitions.results.results import Result
 from ropewalk.errors import DefinitionError
 
 Style: TypeAlias = Literal["async", "thread", "process"]
+"""Where a handler runs: on the event loop, in a thread, or in a process of its own."""
+
 Handler: TypeAlias = Callable[..., Any]
 
 REQUIRED: Final = inspect.Parameter.empty
+"""Stands for the default of a parameter that has none."""
 
 
 class Parameter(Struct, frozen=True, kw_only=True):
+    """One parameter of a handler."""
+
     name: str
     annotation: Any
-    """`Any` where there is none"""
+    """The annotation; `Any` if there is none."""
     default: object = REQUIRED
     keyword_only: bool = False
 
 
 class Signature(Struct, frozen=True, kw_only=True):
-    """As callers see it: without the context."""
+    """The signature of a handler as callers see it, without the context."""
 
     takes_context: bool
     parameters: tuple[Parameter, ...]
     result: Any
-    """S: the job's own result; `Any` where nothing is declared"""
+    """The annotation of the job's own result; `Any` if there is none."""
 
 
 def qualified_name(function: Handler) -> str:
+    """The module and name of a function, for error messages."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def check_function(function: object) -> Handler:
-    """Refuse, at decoration, what can be seen without resolving annotations."""
+    """Check a handler as far as possible without resolving its annotations. Raises DefinitionError."""
     if not isinstance(function, FunctionType):
         raise DefinitionError(f"@job takes a plain function, not {function!r}")
     where = qualified_name(function)
@@ -58,7 +64,8 @@ def check_function(function: object) -> Handler:
 
 
 def style_of(function: Handler, executor: Executor) -> Style:
-    # A wrapper (functools.wraps) around an async function hands its coroutine through.
+    """Where this handler runs. Raises DefinitionError if it cannot run where `executor` says."""
+    # A wrapper (functools.wraps) around an async function returns its coroutine.
     is_async = inspect.iscoroutinefunction(function) or (
         executor == "auto" and inspect.iscoroutinefunction(inspect.unwrap(function))
     )
@@ -76,7 +83,10 @@ def style_of(function: Handler, executor: Executor) -> Style:
 
 
 def signature_of(function: Handler) -> Signature:
-    """Resolve the annotations. Raises NameError or AttributeError where they name what is not defined (yet)."""
+    """Resolve the annotations of a handler. Raises DefinitionError if they are wrong.
+
+    Raises NameError or AttributeError if they contain a name that is not defined yet.
+    """
     where = qualified_name(function)
     hints = hints_of(function)
     parameters = [
@@ -122,6 +132,7 @@ def _check_first(where: str, first: Parameter, function: Handler) -> None:
 
 
 def hints_of(function: Handler) -> dict[str, Any]:
+    """The resolved annotations of a function by parameter. Raises DefinitionError if one is no type."""
     try:
         return get_type_hints(function, include_extras=True)
     except (SyntaxError, TypeError) as error:
@@ -129,7 +140,7 @@ def hints_of(function: Handler) -> dict[str, Any]:
 
 
 def own_result(where: str, annotation: Any) -> Any:
-    """S of a return annotation: a plain T, a Result[S, G], or a Result or None."""
+    """The type of the job's own result in a return annotation: T, Result[S, G], or Result[S, G] | None."""
     if annotation in (Never, NoReturn, None, NoneType):
         return None
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
