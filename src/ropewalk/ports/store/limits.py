@@ -1,6 +1,6 @@
-"""Capability: fleet-wide limits on what runs and starts.
+"""The capability to limit, for the whole fleet, what runs and starts.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from ropewalk.domain.limits.headroom import FullLimit
 
 
 class LimitUse(Struct, frozen=True, kw_only=True):
-    """A limit, and what runs under it now."""
+    """A limit, and how much of it is in use now."""
 
     limit: FlowLimit
     in_use: int
+    """The number of running jobs that count against the limit; of a family, those of all its keys."""
     keys: dict[str, int] = {}
-    """of a family: in use by key, each of which has the whole limit to itself"""
+    """For a family: how many jobs of each key run. The limit applies to each key separately."""
 
     @classmethod
     def of(cls, limit: FlowLimit, in_use: Mapping[Measure, int]) -> LimitUse:
@@ -30,21 +31,21 @@ class LimitUse(Struct, frozen=True, kw_only=True):
 
 
 class LimitStore(Protocol):
-    """Fleet-wide limits on what runs and starts (domain.limits.fleet_limit), which hold from the next claim on."""
+    """A store with limits of the fleet (domain.limits.fleet_limit). A change applies from the next claim on."""
 
     async def put_limit(self, limit: FlowLimit) -> None:
-        """Make or replace it (FlowLimit.replaces). What its rate has used is kept where window and algorithm stay the
-        same."""
+        """Sets a limit, or replaces it if FlowLimit.replaces allows it. If window and algorithm of its rate stay the
+        same, the state of the rate is kept."""
         ...
 
     async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
-        """False: there was none."""
+        """Removes a limit. Returns False if there was none."""
         ...
 
     async def limits(self, tenant: str) -> list[LimitUse]:
-        """By kind and name. EVERY_TENANT: those for all together."""
+        """Returns the limits of a tenant by kind and name; for EVERY_TENANT, those of all tenants together."""
         ...
 
     async def full_limits_for(self, job: JobRecord) -> list[FullLimit]:
-        """The limits that leave no room for this job now."""
+        """Returns the limits that leave no room for this job now."""
         ...

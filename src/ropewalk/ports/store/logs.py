@@ -1,4 +1,4 @@
-"""Capability: the lines that handlers log are kept with their job."""
+"""The capability to keep the lines that handlers log with their jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ropewalk.domain.logs import LogLine
 
 
 class LogStore(Protocol):
-    """A store with this capability keeps the lines that come with `renew` and `settle`. Others are sent none."""
+    """A store that keeps the lines that `renew` and `settle` bring. A store without this capability gets no lines."""
 
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
-        """What a job logged, oldest first; nothing for one that does not exist."""
+        """Returns the lines that a job logged, oldest first; none if the job does not exist."""
         ...

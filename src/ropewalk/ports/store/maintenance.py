@@ -1,6 +1,6 @@
-"""Part of the core: what every worker does now and then for all.
+"""The part of the core that every worker calls now and then on behalf of all.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ class Pruned(Struct, frozen=True, kw_only=True):
 
 
 class Maintaining(Protocol):
-    """What every worker does now and then for all."""
+    """The verbs that every worker calls now and then on behalf of all."""
 
     async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
-        """Take back up to `limit` expired leases, if it is not too late for that (domain.jobs.lease.may_take_back;
-        domain.jobs.transition.lose: `started` is ticket <= the owner's started_upto and not among its unstarted, or the
-        owner is unknown), expire up to `limit` waiting jobs past their deadline, and end up to `limit` waits that are
-        over (domain.workflow.gate.wait_is_over). What follows from it is in the answer, too.
+        """Takes back expired leases, expires waiting jobs whose deadline has passed, and ends waits that are over
+        (domain.workflow.gate.wait_is_over): up to `limit` of each. The answer contains all consequences.
 
-        The decision and the write are one: a lease renewed or settled meanwhile is left alone.
+        Leases are taken back only until `take_back_until` (domain.jobs.lease.may_take_back), with
+        domain.jobs.transition.lose. A job had started if its owner is unknown or StartedTickets.covers says so.
+        A lease that is renewed or settled meanwhile stays, because the statement that takes leases back checks them.
         """
         ...
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
-        """Delete up to `limit` finished jobs past retention, forget old results, closed keys out of their window,
-        expired once-keys, and cards of workers silent for a day."""
+        """Deletes up to `limit` finished jobs whose retention is over, old results, closed keys whose window is over,
+        expired once-keys, and the cards of workers that have been silent for a day."""
         ...
 
     async def once(self, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
-        """True for the first caller of this key until ttl_us has passed.
+        """Returns True for the first caller with this key, until `ttl_us` has passed.
 
-        A caller who was first and asks again as the same `by`, since the answer was lost, is answered True again.
+        If the first caller repeats the call with the same `by`, because it did not get the answer, the answer is True
+        again.
         """
         ...

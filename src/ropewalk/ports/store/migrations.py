@@ -1,4 +1,4 @@
-"""Capability: the schema of a store that has one: what it is, what is missing, and how to bring it up to date."""
+"""The capability to show and update the schema of a store."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from msgspec import Struct
 
 
 class SchemaState(Struct, frozen=True, kw_only=True):
+    """Which migrations a store has had, and which it still needs."""
+
     applied: int
-    """the newest migration in the store; 0 in an empty one"""
+    """The number of the newest migration in the store; 0 if the store is empty."""
     newest: int
-    """the newest one this release knows"""
+    """The number of the newest migration that this release knows."""
     missing: list[str]
-    """names of those still to be applied, in order"""
+    """The names of the migrations that are still to be applied, in order."""
 
 
 class MigrationStore(Protocol):
-    """A store with a schema. Opening one migrates it, unless it was made with migrate=False: then it refuses."""
+    """A store with a schema. Opening it applies missing migrations, or fails if it was made with migrate=False."""
 
     async def schema(self) -> SchemaState:
-        """Looks only: creates and changes nothing. Raises SchemaMismatch for a schema of a newer release."""
+        """Returns the state of the schema and changes nothing. Raises SchemaMismatch if a newer release made it."""
         ...
 
     async def migrate(self) -> SchemaState:
-        """Apply what is missing, all of it or nothing; whoever comes second finds it done. How it was before."""
+        """Applies all missing migrations or none, and returns the state before. Of two concurrent callers, the second
+        one finds nothing missing."""
         ...
 
     async def ddl(self) -> str:
-        """The statements of what is missing, for somebody who applies them by hand."""
+        """Returns the statements of the missing migrations, for somebody who runs them by hand."""
         ...

@@ -1,6 +1,6 @@
-"""Part of the core: how people change jobs, queues and workers.
+"""The part of the core with which people change jobs, queues and workers.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UpdateAnswer(Struct, frozen=True, kw_only=True):
 
     id: str
     job: JobRecord | None = None
-    """The updated job. None where nothing changed: it does not exist (`state` is None), or it does not wait."""
+    """The updated job. None if nothing has changed: the job does not exist (`state` is None), or it does not wait."""
     state: State | None = None
 
 
@@ -68,55 +68,62 @@ class Purged(Struct, frozen=True, kw_only=True):
     """What became of the jobs that were to be purged."""
 
     answers: dict[str, Deletion]
-    """What became of each job, by id: NOT_TERMINAL where it runs. With `together` and any that run, these alone."""
+    """What became of each job, by id. A running job is NOT_TERMINAL. If `together` was asked for and jobs run, only
+    these are in the answer."""
     cancelled: list[JobRecord] = []
-    """The jobs that waited, as they were cancelled, whether they could be removed or not."""
+    """The waiting jobs, which were cancelled, whether they could then be deleted or not."""
     consequences: Consequences = Consequences()
 
 
 class Operating(Protocol):
-    """How people change jobs, queues and workers."""
+    """The verbs with which people change jobs, queues and workers."""
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
-        """domain.jobs.operations.cancel on each, independently. Jobs that end with it close their keys."""
+        """Applies domain.jobs.operations.cancel to each job independently. Jobs that end because of it close their
+        keys."""
         ...
 
     async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
-        """domain.jobs.operations.retry on each, parents before their children. Reopens its key.
+        """Applies domain.jobs.operations.retry to each job, to parents before their children. A retried job takes its
+        idempotency key again.
 
-        Refused with `key_in_use` where another job has its key; with `unmet_dependencies` where it never started and
-        its gate can no longer open; and with `dependants_unresolved` where what its end means for its dependants is
-        still deferred work: whoever asks does that (`cascade`) and asks again. A job that never started is put back
-        behind its gate: it waits for those of its parents that have not ended, or are open again.
+        A retry is refused with `key_in_use` if another job has the key, with `unmet_dependencies` if the job never
+        started and its gate can no longer open, and with `dependants_unresolved` if the consequences of its end for its
+        dependants are still postponed: the caller then calls `cascade` and repeats the retry. A job that never started
+        waits behind its gate again, for those of its parents that have not ended or are open again.
 
-        Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
-        `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.
+        The scope of the job and the scopes above it open again, with a new generation if they had closed. Resolved
+        edges stay resolved. With `cascade`, dependants that the job doomed before their first start wait again. `fresh`
+        also forgets its steps.
         """
         ...
 
     async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
-        """domain.jobs.operations.update, on a waiting job only. With a new input, its key stands for that."""
+        """Applies domain.jobs.operations.update to a waiting job. If the input changes, its idempotency key stands for
+        the new input."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
-        """Remove terminal jobs with everything recorded about them. A dependant among `ids` does not protect."""
+        """Deletes finished jobs with everything that is recorded about them. A dependant that is deleted in the same
+        call does not keep a job from being deleted."""
         ...
 
     async def purge(self, tenant: str, ids: Sequence[str], *, together: bool = False) -> Purged:
-        """Remove terminal jobs as `delete` does, and jobs that wait, in one transaction.
+        """Deletes finished jobs as `delete` does, and waiting jobs, in one transaction.
 
-        What waits is cancelled first, with all that an ending brings. What runs is left alone, not even asked to stop.
-        With `together` nothing happens at all where one of them runs.
+        Waiting jobs are cancelled first, with all consequences of their end. Running jobs are left alone and not asked
+        to stop. With `together`, nothing happens if one of the jobs runs.
         """
         ...
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
-        """Paused queues are not claimed from; running jobs go on."""
+        """Pauses or resumes a queue. No job of a paused queue is claimed; running jobs go on."""
         ...
 
     async def drain(self, owner: str) -> bool:
-        """Tell a worker to stop: its card shows it, and its renewals answer it. False: no such worker.
+        """Asks a worker to stop: its card shows this, and its renewals answer it. Returns False if there is no such
+        worker.
 
-        For good: an instance that was told never serves again, whatever card it registers with.
+        This cannot be undone: the instance never serves again, whatever card it registers.
         """
         ...

@@ -1,6 +1,6 @@
-"""Capability: quotas of tenants.
+"""The capability to give tenants quotas.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from ropewalk.domain.limits.quota import Quota, QuotaUse
 
 
 class QuotaStore(Protocol):
-    """What a tenant may have waiting, running and coming in (domain.limits.quota), from the next submission and claim
-    on."""
+    """A store with quotas of tenants (domain.limits.quota). A change applies from the next submission and claim on."""
 
     async def put_quota(self, quota: Quota) -> None:
-        """Make or replace the tenant's; that of `*` is for what others leave open. Its `running` is a limit of kind
-        "tenant" from then on. What came in under its rate is kept where window and algorithm stay the same."""
+        """Sets or replaces the quota of a tenant. The quota of `*` applies to what the quotas of tenants leave open.
+        `running` becomes a limit of the kind "tenant". If window and algorithm of the rate stay the same, the state of
+        the rate is kept."""
         ...
 
     async def remove_quota(self, tenant: str) -> bool:
-        """False: there was none."""
+        """Removes the quota of a tenant. Returns False if there was none."""
         ...
 
     async def quotas(self) -> list[Quota]:
-        """As they were put, by tenant."""
+        """Returns all quotas as they were set, ordered by tenant."""
         ...
 
     async def quota_use(self, tenant: str) -> QuotaUse | None:
-        """What holds for a tenant; None: nothing does."""
+        """Returns the quota that applies to a tenant and how much of it is in use; None if no quota applies."""
         ...

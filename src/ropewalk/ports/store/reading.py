@@ -1,6 +1,6 @@
-"""Part of the core: how people and workers look at jobs, queues and workers.
+"""The part of the core with which people and workers read about jobs, queues and workers.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A part of what a search found, and the cursor for the next part."""
+    """One page of the answer to a search, with the cursor for the next page."""
 
     now: Instant
     jobs: list[JobRecord]
@@ -53,24 +53,33 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
 
 
 class Reading(Protocol):
-    """Consistent with committed writes: what a finished call changed is seen by every later read."""
+    """The verbs that read. They see everything that any finished call has changed."""
 
-    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot: ...
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        """Returns those of these jobs that exist."""
+        ...
 
     async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
-        """Jobs for which domain.search.matches holds. A cursor stays valid while jobs come and go."""
+        """Returns one page of the jobs for which domain.search.matches is true. A cursor stays valid while jobs are
+        added and deleted."""
         ...
 
-    async def count(self, tenant: str, wanted: Filter) -> int: ...
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        """Returns the number of jobs for which domain.search.matches is true."""
+        ...
 
-    async def history(self, tenant: str, job_id: str) -> StoredHistory | None: ...
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
+        """Returns what is recorded about a job; None if there is no such job."""
+        ...
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
-        """Every queue with live jobs or a pause mark, by name."""
+        """Returns every queue that is paused or has jobs that have not ended, by name."""
         ...
 
-    async def workers(self) -> list[WorkerCard]: ...
+    async def workers(self) -> list[WorkerCard]:
+        """Returns the cards of all registered workers."""
+        ...
 
     async def clock(self) -> Instant:
-        """The store's clock."""
+        """Returns the time of the store's clock."""
         ...

@@ -1,9 +1,10 @@
-"""Capability: schedules, read with a version.
+"""The capability to keep schedules.
 
-They are changed only by who read the newest version, together with the jobs they fire.
+A schedule is read with its version. Whoever changes it names that version, and the change is written, together with the
+jobs that the schedule fires, only if the version is still the newest one. The domain decides which fires are due and
+what becomes of them; a store decides only whose change comes first.
 
-What holds for every verb of a store (core.py) holds here. Which fires are due and what becomes of them is
-ropewalk.domain's; a store decides only whose change comes first.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -20,71 +21,82 @@ from ropewalk.ports.store.submission import SubmitAnswer
 
 
 class ScheduleRecord(Struct, frozen=True, kw_only=True):
+    """A schedule with its version."""
+
     schedule: Schedule
     version: int
-    """the store's own number of this state of it: never used again, not even for one deleted and made anew"""
+    """The store's number for this state of the schedule. It is never used again, even if the schedule is deleted and
+    created anew."""
 
 
 class ScheduleChange(Struct, frozen=True, kw_only=True):
-    """What was read, what it is to become, and the jobs that come with it. Never both None; a name stays."""
+    """The change of one schedule, with the jobs that are submitted with it. `before` and `after` have the same tenant
+    and name, and at least one of them is not None."""
 
     before: ScheduleRecord | None
-    """None: there is none of this tenant and name yet"""
+    """The schedule as it was read; None if it does not exist yet."""
     after: Schedule | None
-    """None: it is deleted"""
+    """The schedule as it is to be stored; None if it is to be deleted."""
     jobs: Sequence[NewJob] = ()
-    """each accepted or refused like a submission of its own"""
+    """Each of these jobs is accepted or refused like a submission of its own."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Tenant and name of what is changed."""
+        """The tenant and the name of the schedule."""
         schedule = self.after if self.before is None else self.before.schedule
         assert schedule is not None, "a change is of something, or into something"
         return schedule.tenant, schedule.name
 
 
 class ScheduleChanged(Struct, frozen=True, kw_only=True):
+    """The answer to a change that was written."""
+
     version: int | None
-    """None: it is deleted"""
+    """The new version of the schedule; None if it was deleted."""
     answers: list[SubmitAnswer] = []
-    """one per job"""
+    """One answer for each job of the change."""
 
 
 class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
+    """Some schedules as they were at one moment."""
+
     now: Instant
     schedules: list[ScheduleRecord]
 
 
 class DueSchedules(Struct, frozen=True, kw_only=True):
+    """The schedules that were due at one moment."""
+
     now: Instant
     schedules: list[ScheduleRecord]
-    """by (next_fire, tenant, name)"""
+    """The due schedules, ordered by (next_fire, tenant, name)."""
     next_fire: Instant | None
-    """the earliest that is not due yet, of all tenants"""
+    """The earliest next fire, of any tenant, that is not due yet."""
 
 
 class ScheduleStore(Protocol):
-    """Stored schedules, by tenant and name."""
+    """A store with schedules, which are identified by tenant and name."""
 
     async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:
-        """Compare and set, each change with its jobs whole or not at all, independent of one another, one commit.
+        """Compares and sets schedules, with one commit for all changes. Each change is written with its jobs completely
+        or not at all, independently of the others.
 
-        None: the schedule is no longer as it was read (somebody else was first): nothing of this change happened. A job
-        that is refused does not keep the others, or the schedule, back: it is answered as refused.
+        The answer to a change is None, and nothing of it is written, if somebody else has changed the schedule since it
+        was read. If a job is refused, the other jobs and the schedule are written nevertheless.
         """
         ...
 
     async def get_schedules(self, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
-        """Those of them that exist, by name."""
+        """Returns those of these schedules that exist, by name."""
         ...
 
     async def list_schedules(self, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
-        """By name, from behind `after` on."""
+        """Returns the schedules of a tenant whose names follow `after`, by name."""
         ...
 
     async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
-        """Those of every tenant whose next_fire has come, paused ones too, from behind `after` on.
+        """Returns the schedules of all tenants that are due, paused ones, too, beginning behind `after`.
 
-        Cost does not depend on how many are not due.
+        The cost does not depend on how many schedules are not due.
         """
         ...

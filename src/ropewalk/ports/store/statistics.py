@@ -1,7 +1,7 @@
-"""Capability: statistics as a store keeps them. Part of the storage port (core.py), whose common rules hold here, too.
+"""The capability to keep statistics. The rules for every verb are in core.py.
 
-Whatever moves a job counts it in the same transaction (domain.statistics.counters): it is counted once, or did not
-happen. Counting makes nobody wait: no row is written by two who move jobs.
+Every transaction that moves jobs also counts them (domain.statistics.counters), so that a move that was committed is
+counted exactly once. Counting makes nobody wait, because no two transactions that move jobs write the same row.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from ropewalk.domain.time import Span
 
 
 class StatisticsStore(Protocol):
-    """Counts of what happened, added up."""
+    """A store that counts what happens to jobs."""
 
     async def stats(self, tenant: str, query: StatsQuery) -> Statistics:
-        """domain.statistics.aggregation.aggregate over what was counted. Its cost does not depend on how many jobs are
-        finished, nor on how many are ready."""
+        """Applies domain.statistics.aggregation.aggregate to what was counted. The cost does not depend on how many
+        jobs are finished or ready."""
         ...
 
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
-        """Those that have jobs of these types which ended so and are still there, by name: the one look across tenants
-        for whoever serves all of them. Its cost does not depend on how many jobs there are, as that of `stats`."""
+        """Returns the tenants that still have jobs of these types which ended with this status, by name. A worker that
+        serves all tenants needs it. As with `stats`, the cost does not depend on the number of jobs."""
         ...
 
     async def fold_counters(self, keep_us: Span | None, limit: int) -> int:
-        """Fold up to `limit` counters that nobody else is folding (domain.statistics.counters.fold); answers how many.
+        """Folds up to `limit` counters that nobody else is folding (domain.statistics.counters.fold), and returns how
+        many it folded.
 
-        Forgets minutes older than a day and hours older than `keep_us` (None: none), up to `limit` of each. What is
-        added up for good stays. As far as `stats` reaches, no answer of it is changed.
+        Then deletes up to `limit` sums of minutes that are older than a day, and of hours that are older than `keep_us`
+        (None keeps all). The sums for all time stay. No answer of `stats` changes for a time that it still covers.
         """
         ...

@@ -1,6 +1,6 @@
-"""Part of the core: how jobs come in.
+"""The part of the core with which jobs are submitted.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ropewalk.ports.store.leases import Holder
 
 
 class SkipQueue(Struct, frozen=True):
-    """Insert already leased by this worker instance (attempt 1), where nothing stands in the way."""
+    """The wish of a worker to get a submitted job at once, already leased for its first attempt."""
 
     owner: str
     ticket: int
@@ -29,18 +29,20 @@ class SkipQueue(Struct, frozen=True):
 class Submission(Struct, frozen=True, kw_only=True):
     """Jobs that are accepted together or not at all.
 
-    `under` makes it a spawn: refused as stale unless the lease is current; the jobs join the holder's group and are
-    open in its scope; a job whose (parent_id, spawn_key) exists already is answered as a duplicate, or SpawnMismatch
-    where type or input differ.
-    Gates name jobs that exist or are in the same submission, in any order. Refused, naming the field: unknown parents
-    (NotFound, unless allow_missing), circles (InvalidInput), too deep (LimitExceeded), and from inside a group anything
-    unfinished but siblings and jobs of groups opened earlier (InvalidInput): so nothing can ever wait for itself.
-    `skip_queue` (one job, not delayed, queue not paused, no limit full) returns the job leased.
+    A gate names jobs that exist or are in the same submission, in any order. A submission is refused, with the name of
+    the field, if a parent is unknown (NotFound, unless `allow_missing` is set), if its jobs wait for one another
+    (InvalidInput), or if its dependencies are too deep (LimitExceeded). A job inside a group may depend on finished
+    jobs, on siblings, and on jobs of groups that were opened earlier; anything else is refused (InvalidInput), so that
+    nothing can ever wait for itself.
     """
 
     jobs: Sequence[NewJob]
     under: Holder | None = None
+    """The lease of the running job that spawns these jobs. The submission is refused as stale unless the lease is
+    valid. The jobs join the group of the running job and are open in its scope. If a job has a (parent_id, spawn_key)
+    that exists already, it is a duplicate, or a SpawnMismatch if type or input differ."""
     skip_queue: SkipQueue | None = None
+    """The single job is leased at once, unless it is delayed, its queue is paused, or a limit is full."""
 
 
 class Accepted(Struct, frozen=True, kw_only=True, gc=False):
@@ -54,7 +56,7 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     run_at: Instant
     group_id: str
     leased: JobRecord | None = None
-    """The job with its lease, where `skip_queue` took effect."""
+    """The job with its lease, if `skip_queue` had an effect."""
     ignored: tuple[str, ...] = ()
     """The options in which a duplicate differs from the job that is there (domain.jobs.idempotency)."""
 
@@ -73,26 +75,29 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MustWait(RopewalkError):
-    """Nothing was written, because this would have to wait for somebody else's transaction."""
+    """Nothing was written, because the submission would have to wait for another transaction."""
 
 
 SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
-"""The answers in the order of the jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost or MustWait for all."""
+"""The answers in the order of the jobs, or the error that refused all of them: Conflict, SpawnMismatch, QuotaExceeded,
+LeaseLost or MustWait, for example."""
 
 
 class Submitting(Protocol):
-    """How jobs come in."""
+    """The verb with which jobs are submitted."""
 
     async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
-        """Insert; each submission whole or not at all, independent of its neighbours, sharing one commit.
+        """Inserts jobs, with one commit for all submissions. Each submission is written completely or not at all,
+        independently of the others.
 
-        Same id, same content: duplicate; same id, other content: Conflict. Idempotency keys by domain.jobs.idempotency,
-        decided in this transaction. A repeated id or key inside one submission counts like one already stored.
-        What is new and not `under` a lease must fit the quotas of its tenants (domain.limits.quota.Admission): what
-        waits is counted in this transaction, and nobody else is let in meanwhile.
+        A job with the id of another one is a duplicate if its content is the same, and a Conflict if it is not.
+        Idempotency keys are compared in this transaction, by domain.jobs.idempotency. A repeated id or key inside one
+        submission counts like one that is already stored. New jobs that are not `under` a lease must fit the quotas of
+        their tenants (domain.limits.quota.Admission): this transaction counts the waiting jobs, and lets nobody else
+        submit for these tenants meanwhile.
 
-        With `wait=False` a submission that would have to wait for a transaction of somebody else's, which may stay open
-        for long, is answered with MustWait and not written; its neighbours are not held up by it. A store with a single
-        writer never answers so.
+        With `wait=False`, a submission that would have to wait for another transaction, which may stay open for long,
+        is answered with MustWait and not written, so that it does not delay the others. A store with a single writer
+        never gives this answer.
         """
         ...

@@ -1,6 +1,6 @@
 """Capability: jobs that hang together. Dependencies, groups, chains, steps, signals and compensation.
 
-What holds for every verb of a store (core.py) holds here.
+The rules for every verb are in core.py.
 """
 
 from __future__ import annotations
