@@ -1,4 +1,4 @@
-"""The one named cause a job is not running, and what to do about it."""
+"""Explains why a job is not running: one named cause, and what to do about it."""
 
 from __future__ import annotations
 
@@ -35,49 +35,53 @@ Cause: TypeAlias = Literal[
 ]
 
 HELD_BACK_AFTER: Final[Span] = 2 * SECOND
-"""A worker with a free slot takes a job that is ready well within this, unless something holds the worker back."""
+"""A worker with a free slot claims a ready job much faster than this, unless one of its settings prevents it."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
+    """The reason why a job is not running, or that it is."""
+
     state: State
     cause: Cause
-    """for machines"""
+    """The cause for machines."""
     explanation: str
-    """for people"""
+    """The explanation for people."""
 
 
 class WhyInputs(Struct, frozen=True, kw_only=True):
-    """What `why` must know beside the job itself."""
+    """The facts beside the job itself that `explain` needs."""
 
     paused: bool
+    """Whether the queue of the job is paused."""
     served: bool
-    """a live worker claims this tenant, queue and type"""
+    """Whether a live worker claims jobs of this tenant, queue and type."""
     ahead: int | None
-    """How many ready jobs of the same tenant and queue come first. None where the store does not tell."""
+    """The number of ready jobs of the same tenant and queue that come first; None if the store cannot say it."""
     free: int = 0
-    """how many live workers that claim this tenant, queue and type have a free slot"""
+    """The number of live workers that claim jobs of this tenant, queue and type and have a free slot."""
     full: tuple[FullLimit, ...] = ()
-    """limits that leave no room for it now"""
+    """The limits that leave no room for the job now."""
     waits_for: tuple[str, ...] = ()
-    """ids of some of the parents that have not ended"""
+    """The ids of some of the parents that have not ended."""
     damaged: tuple[str, ...] = ()
-    """stored columns that contradict others, beside those that the job itself names"""
+    """The stored columns that contradict others, beside those that the job itself names as damaged."""
 
 
-def explain(job: JobRecord, around: WhyInputs, now: Instant) -> Why:
+def explain(job: JobRecord, inputs: WhyInputs, now: Instant) -> Why:
+    """Returns the reason why this job is not running at the instant `now` of the store's clock."""
     state = job.state_at(now)
-    cause, explanation = _cause(job, state, around, now)
+    cause, explanation = _cause(job, state, inputs, now)
     return Why(state=state, cause=cause, explanation=explanation)
 
 
-def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tuple[Cause, str]:
+def _cause(job: JobRecord, state: State, inputs: WhyInputs, now: Instant) -> tuple[Cause, str]:
     if job.terminal:
         at = to_datetime(job.finished_at or job.updated_at)
-        told = "" if job.error is None else f": {job.error.message}"
-        return "finished", f"it ended as {state.value} at {at:%Y-%m-%d %H:%M:%S} UTC{told}"
+        message = "" if job.error is None else f": {job.error.message}"
+        return "finished", f"it ended as {state.value} at {at:%Y-%m-%d %H:%M:%S} UTC{message}"
     if state is State.RUNNING:
         return _running(job, now)
-    if (unread := _unread(job, around)) is not None:
+    if (unread := _unread(job, inputs)) is not None:
         return unread
     if job.deadline is not None and job.deadline <= now:
         at = to_datetime(job.deadline)
@@ -85,28 +89,28 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if is_misfit(job.error):
         return "misfit", _misfit(job, now)
     if state is State.PENDING:
-        return _pending(job, around)
+        return _pending(job, inputs)
     if state is State.RETRYING:
-        told = "an error" if job.error is None else job.error.message
-        return "retrying", f"attempt {job.attempt} failed ({told}); it runs again in {_wait(job, now)}"
+        message = "an error" if job.error is None else job.error.message
+        return "retrying", f"attempt {job.attempt} failed ({message}); it runs again in {_wait(job, now)}"
     if state is State.DELAYED:
         return "delayed", f"its time comes in {_wait(job, now)}, at {to_datetime(job.run_at):%Y-%m-%d %H:%M:%S} UTC"
-    if around.paused:
+    if inputs.paused:
         return (
             "paused",
             f"queue {job.queue!r} is paused; resume it with app.resume({job.queue!r}) or `ropewalk queues resume`",
         )
-    if not around.served:
+    if not inputs.served:
         return (
             "no_worker",
             f"no live worker serves type {job.type!r} on queue {job.queue!r}: start one that registers it",
         )
-    if around.full:
-        return "limit", _full(around.full[0], now)
+    if inputs.full:
+        return "limit", _full(inputs.full[0], now)
     if job.suspect:
         crashes = f"{job.crashes} of {job.max_crashes}"
         return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
-    return _in_turn(job, around, now)
+    return _in_turn(job, inputs, now)
 
 
 def _held_back(job: JobRecord, free: int) -> str:
@@ -118,8 +122,8 @@ def _held_back(job: JobRecord, free: int) -> str:
     )
 
 
-def _unread(job: JobRecord, around: WhyInputs) -> tuple[Cause, str] | None:
-    if damaged := dict.fromkeys((*job.damaged, *around.damaged)):
+def _unread(job: JobRecord, inputs: WhyInputs) -> tuple[Cause, str] | None:
+    if damaged := dict.fromkeys((*job.damaged, *inputs.damaged)):
         named = ", ".join(damaged)
         return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
     if job.format > RECORD_FORMAT:
@@ -128,24 +132,24 @@ def _unread(job: JobRecord, around: WhyInputs) -> tuple[Cause, str] | None:
     return None
 
 
-def _in_turn(job: JobRecord, around: WhyInputs, now: Instant) -> tuple[Cause, str]:
-    if around.free and around.ahead == 0 and now - max(job.created_at, job.run_at) >= HELD_BACK_AFTER:
-        return "held_back", _held_back(job, around.free)
-    if around.ahead is None:
+def _in_turn(job: JobRecord, inputs: WhyInputs, now: Instant) -> tuple[Cause, str]:
+    if inputs.free and inputs.ahead == 0 and now - max(job.created_at, job.run_at) >= HELD_BACK_AFTER:
+        return "held_back", _held_back(job, inputs.free)
+    if inputs.ahead is None:
         return "busy", "it is ready; it waits for its turn in its queue and for a free slot"
-    return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+    return "busy", f"it is ready; {inputs.ahead} ready jobs of its queue come first"
 
 
 def _misfit(job: JobRecord, now: Instant) -> str:
-    refusals, told = refusals_of(job.error), "" if job.error is None else job.error.message
+    refusals, message = refusals_of(job.error), "" if job.error is None else job.error.message
     tried = "" if refusals is None else f" ({len(refusals.workers)} so far)"
     again = f"it is tried again in {_wait(job, now)}" if job.run_at > now else "it waits for another one"
-    return f"its arguments do not fit the code of any worker that has tried it{tried}: {told}; {again}"
+    return f"its arguments do not fit the code of any worker that has tried it{tried}: {message}; {again}"
 
 
-def _full(held: FullLimit, now: Instant) -> str:
-    limit, name = held.limit, f"{held.limit.kind} {held.name!r}"
-    if held.next_at is None:
+def _full(full: FullLimit, now: Instant) -> str:
+    limit, name = full.limit, f"{full.limit.kind} {full.name!r}"
+    if full.next_at is None:
         if limit.tenant == EVERY_TENANT:  # how many of them are somebody else's is not for this tenant to know
             what = f"all {limit.concurrency} jobs that may run at once of {name}, of all tenants together, are running"
             return (
@@ -154,19 +158,19 @@ def _full(held: FullLimit, now: Instant) -> str:
         setter = "app.set_limit(...) or `ropewalk limits set`"
         if limit.kind == "tenant":
             setter = "app.tenant(...).set_quota(...) or `ropewalk quotas set`"
-        return f"{held.in_use} of at most {limit.concurrency} jobs of {name} are running; raise it with {setter}"
+        return f"{full.in_use} of at most {limit.concurrency} jobs of {name} are running; raise it with {setter}"
     assert limit.rate is not None
-    wait = to_seconds(held.next_at - now)
+    wait = to_seconds(full.next_at - now)
     return f"{name} may start {limit.rate.count} jobs in {limit.rate.per:g} s, and has; the next may in {wait:.1f} s"
 
 
-def _pending(job: JobRecord, around: WhyInputs) -> tuple[Cause, str]:
+def _pending(job: JobRecord, inputs: WhyInputs) -> tuple[Cause, str]:
     until = "" if job.wake_at is None else f", until {to_datetime(job.wake_at):%Y-%m-%d %H:%M:%S} UTC at the latest"
     if job.awaits is not None:
-        told = f"it waits for the signal {job.awaits!r}: send it with app.signal({job.id!r}, {job.awaits!r})"
-        return "signal", told + until
-    named = f": {', '.join(around.waits_for)}" if around.waits_for else ""
-    if 0 < len(around.waits_for) < job.unmet:
+        explanation = f"it waits for the signal {job.awaits!r}: send it with app.signal({job.id!r}, {job.awaits!r})"
+        return "signal", explanation + until
+    named = f": {', '.join(inputs.waits_for)}" if inputs.waits_for else ""
+    if 0 < len(inputs.waits_for) < job.unmet:
         named += ", …"
     count = f"{job.unmet} unfinished {'dependency' if job.unmet == 1 else 'dependencies'}"
     return "dependencies", f"it waits for {count}{named}{until}"

@@ -36,10 +36,10 @@ class ParentEnd(Struct, frozen=True):
     """If the parent is a group, a tree or a chain that did not succeed, this text names it and the reason."""
 
 
-def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
+def bind(job: JobRecord, new: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
     """Puts a new job behind its gate. `priority` is the highest priority of its parents if the job inherits it."""
-    need = min(asked.need, total)  # A parent that is named twice counts once.
-    job.gate = Gate(total=total, need=need, of=asked.of, policy=asked.policy, timeout_us=asked.timeout_us)
+    need = min(new.need, total)  # A parent that is named twice counts once.
+    job.gate = Gate(total=total, need=need, of=new.of, policy=new.policy, timeout_us=new.timeout_us)
     job.unmet = total
     job.depth = depth
     _set_timeout(job.gate, job, now)
@@ -48,6 +48,7 @@ def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: in
 
 
 def take_over_priority(job: JobRecord, priority: int) -> None:
+    """Gives a waiting job another priority, and with it another place in the order."""
     job.priority = priority
     job.prio_key, job.time_key = order_key(priority, job.run_at, job.flags)
 

@@ -67,5 +67,5 @@ def _parents(job: NewJob, all_ids: Mapping[tuple[str, str], NewJob]) -> list[New
 
 def _circle(path: list[tuple[str, str]], closing: tuple[str, str]) -> InvalidInput:
     circle = [job_id for _, job_id in path[path.index(closing) :]]
-    told = " → ".join([*circle, circle[0]])
-    return InvalidInput(f"depends_on: these jobs wait for one another: {told}", field="depends_on")
+    path_shown = " → ".join([*circle, circle[0]])
+    return InvalidInput(f"depends_on: these jobs wait for one another: {path_shown}", field="depends_on")

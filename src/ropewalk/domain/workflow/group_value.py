@@ -52,58 +52,60 @@ class GroupValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
 NOTHING: Final = GroupValue()
 
 
-def contribute(held: GroupValue, added: Contribution) -> GroupValue:
+def contribute(current: GroupValue, added: Contribution) -> GroupValue:
     """Returns the value after one more contribution. A final value never changes, and a plain value does not replace a
     fold."""
-    if held.reducer == "final":
-        return held
+    if current.reducer == "final":
+        return current
     if added.reducer == "final":
-        return _with(held, added, "final", added.value)
-    if held.reducer in _FOLDS and added.reducer not in _FOLDS:
-        return held
-    if held.reducer in _FOLDS and held.reducer != added.reducer:
-        told = f"{held.type} contributes with append={held.reducer!r}, {added.type} with append={added.reducer!r}"
-        return msgspec.structs.replace(held, conflict=held.conflict or told)
+        return _with(current, added, "final", added.value)
+    if current.reducer in _FOLDS and added.reducer not in _FOLDS:
+        return current
+    if current.reducer in _FOLDS and current.reducer != added.reducer:
+        conflict = (
+            f"{current.type} contributes with append={current.reducer!r}, {added.type} with append={added.reducer!r}"
+        )
+        return msgspec.structs.replace(current, conflict=current.conflict or conflict)
     if added.error is not None:
-        return _failed(held, added, added.error)
-    first = held.reducer not in _FOLDS
+        return _failed(current, added, added.error)
+    first = current.reducer not in _FOLDS
     try:
-        value = added.value if first and added.reducer != "count" else _fold(held, added)
+        value = added.value if first and added.reducer != "count" else _fold(current, added)
     except ArithmeticError as error:
-        return _failed(held, added, f"append={added.reducer!r} of {added.type}: {error}")
-    return _with(held, added, added.reducer, value)
+        return _failed(current, added, f"append={added.reducer!r} of {added.type}: {error}")
+    return _with(current, added, added.reducer, value)
 
 
-def _failed(held: GroupValue, added: Contribution, why: str) -> GroupValue:
+def _failed(current: GroupValue, added: Contribution, why: str) -> GroupValue:
     """Returns the unchanged value, marked as unknown because of `why`."""
-    value = held.value if held.reducer == added.reducer else None
-    return msgspec.structs.replace(_with(held, added, added.reducer, value), conflict=held.conflict or why)
+    value = current.value if current.reducer == added.reducer else None
+    return msgspec.structs.replace(_with(current, added, added.reducer, value), conflict=current.conflict or why)
 
 
-def _with(held: GroupValue, added: Contribution, reducer: Reducer, value: bytes | None) -> GroupValue:
+def _with(current: GroupValue, added: Contribution, reducer: Reducer, value: bytes | None) -> GroupValue:
     return GroupValue(
         reducer=reducer,
         type=added.type,
         value=None if reducer in KEPT_ONE_BY_ONE else value,
-        version=held.version + 1,
-        contributions=held.contributions + 1,
-        conflict=held.conflict,
+        version=current.version + 1,
+        contributions=current.contributions + 1,
+        conflict=current.conflict,
     )
 
 
-def _fold(held: GroupValue, added: Contribution) -> bytes | None:
+def _fold(current: GroupValue, added: Contribution) -> bytes | None:
     match added.reducer:
         case "last" | "final" | "custom" | "list" | "merge":
             return added.value
         case "count":
-            before = 0 if held.reducer != "count" else int(_number(held.value))
+            before = 0 if current.reducer != "count" else int(_number(current.value))
             return msgspec.json.encode(before + 1)
         case "sum":
-            return msgspec.json.encode(_sum(_number(held.value), _number(added.value)))
+            return msgspec.json.encode(_sum(_number(current.value), _number(added.value)))
         case "min":
-            return msgspec.json.encode(min(_number(held.value), _number(added.value)))
+            return msgspec.json.encode(min(_number(current.value), _number(added.value)))
         case "max":
-            return msgspec.json.encode(max(_number(held.value), _number(added.value)))
+            return msgspec.json.encode(max(_number(current.value), _number(added.value)))
 
 
 def _sum(one: float, other: float) -> int | float:

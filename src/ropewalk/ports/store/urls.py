@@ -1,4 +1,4 @@
-"""How a store is reached by its URL: what a backend's package offers, and what its URLs have in common."""
+"""URLs of stores: the function with which a backend opens them, and how messages show them without passwords."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ _WELL_FORMED: Final = re.compile(
     rf"(?P<place>{_HOST}(?:,{_HOST})*(?:/[^?#@]*)?)(?:\?(?P<query>[^#@]*))?",
     re.IGNORECASE,
 )
-"""A URL of which it is certain where its password stands. A password with an unescaped @ / ? or # makes it another."""
+"""A URL in which the place of the password is certain. A password with an unescaped @, /, ? or # does not match."""
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _OF_A_FILE: Final = re.compile(r"sqlite:///[^?#]*", re.IGNORECASE)
 _PATH: Final = re.compile(r"[\w./\\-]*")
-"""Without a colon or an @ no part of it is a password; somebody forgot the scheme before the name of a file."""
+"""A text without a colon and an @ contains no password: somebody forgot the scheme before the name of a file."""
 _SECRET_PARAMETER: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
 class FromUrl(Protocol):
-    """The `from_url` of a backend's package, which an entry point of the group `ropewalk.backends` names."""
+    """The function of a backend that makes a store from a URL. An entry point of the group `ropewalk.backends` names
+    it."""
 
     def __call__(self, url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> Store:
-        """The store behind a URL, not opened yet: no I/O here. Raises InvalidInput for a URL that does not fit.
+        """Returns the store of a URL without opening it and without I/O. Raises InvalidInput if the URL does not fit.
 
-        `allow_weaker_durability`: accept settings under which acknowledged work could be lost. `migrate`: opening the
-        store may create or change its schema.
+        With `allow_weaker_durability` the store accepts settings under which acknowledged work could be lost. With
+        `migrate` it may create or change its schema when it is opened.
         """
         ...
 
 
 def masked(url: str) -> str:
-    """The URL with everything hidden that is a password or may be one: fit for messages and logs.
+    """Returns the URL for messages and logs, with everything hidden that is a password or may be one.
 
-    Of a URL that is not well-formed only the scheme is shown, because any part of it may belong to the password. A user
-    without a password may be a token, except where the store is PostgreSQL.
+    If the URL is not well-formed, only the scheme is shown, because any other part may belong to the password. A user
+    without a password is hidden, because it may be a token, unless the store is PostgreSQL.
     """
     if _OF_A_FILE.fullmatch(url) or _PATH.fullmatch(url):
         return url
@@ -73,6 +74,6 @@ def _shown_parameter(parameter: str) -> str:
 
 
 def refuse_extras(url: str, extras: str) -> None:
-    """Raises InvalidInput where a URL has parts that its store would not look at."""
+    """Raises InvalidInput if a URL has parts that its store would ignore."""
     if extras:
         raise InvalidInput(f"url={masked(url)!r} has a query or a fragment, which means nothing here", field="url")

@@ -1,9 +1,11 @@
-"""Capability: jobs inside a transaction of the user's own: they exist if and only if it commits.
+"""The capability to submit and complete jobs inside transactions of users.
 
-Which connections there are, a store knows. None of their packages is imported here or there: they are recognised by
+A job that is submitted on a connection of the user's exists if and only if the user's transaction commits. A handler
+can also make a transaction of its own on the database of the store, in which its job completes: either both happen, or
+neither.
+
+A store knows which connections it can use. It imports none of their packages, because it recognises the connections by
 the names of their types.
-
-A transaction of the user's own on the store's database, in which a job completes: both happen, or neither.
 """
 
 from __future__ import annotations
@@ -20,35 +22,35 @@ from ropewalk.ports.store.submission import Accepted, Submission
 
 
 class UserConnection(Protocol):
-    """Of sqlite3, psycopg, asyncpg or SQLAlchemy. Only as much of it as keeps a URL or an engine from being one."""
+    """A connection of sqlite3, psycopg, asyncpg or SQLAlchemy. The protocol only excludes what is clearly none, such as
+    a URL or an engine."""
 
     @property
     def close(self) -> Callable[..., Any]: ...
 
 
 Answers: TypeAlias = list[list[Accepted]]
-"""one list a submission, one item a job"""
+"""One list for each submission, with one item for each job."""
 AfterCommit: TypeAlias = Callable[[Answers], None]
 
 
 class Blocking(Struct, frozen=True):
-    """On a connection whose calls block. `submit` runs in the thread that calls it, which must be the connection's."""
+    """Submits on a connection whose calls block. `submit` must be called in the thread of the connection."""
 
     submit: Callable[[Sequence[Submission], AfterCommit], Answers]
 
 
 class Awaited(Struct, frozen=True):
-    """On a connection that belongs to an event loop: `submit` is awaited on that loop."""
+    """Submits on a connection that belongs to an event loop. `submit` is awaited on that loop."""
 
     submit: Callable[[Sequence[Submission], AfterCommit], Awaitable[Answers]]
 
 
 Join: TypeAlias = Blocking | Awaited
-"""How to submit into one user's transaction.
+"""The way to submit into the transaction of one user.
 
-All of it or nothing: a refusal is raised, and leaves the transaction as it was. `AfterCommit` is called where the store
-gets to know of the commit, and not at all where it does not; workers are woken by the commit in both cases, or find
-the work by looking.
+Everything is submitted or nothing: a refusal is raised and leaves the transaction as it was. `AfterCommit` is called if
+the store learns of the commit. If it does not, the database wakes the workers, or they find the jobs when they look.
 """
 
 
@@ -56,18 +58,19 @@ SqlValues: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 
 
 class UserTransaction(Protocol):
-    """Begins with its first statement, so that nothing is locked before. Used by one task."""
+    """A transaction of a handler. It begins with its first statement, so that nothing is locked before, and is used by
+    one task."""
 
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows. Raises WaitTimeout once the transaction was open for too long."""
+        """Runs one statement and returns its rows. Raises WaitTimeout if the transaction has been open for too long."""
         ...
 
     async def settle(self, owner: str, settlement: Settlement) -> Settlements:
-        """The last statement, and the commit. A settlement that is stale or refused rolls everything back."""
+        """Settles the attempt and commits. If the settlement is stale or refused, everything is rolled back."""
         ...
 
     async def rollback(self) -> None:
-        """Undo everything. Idempotent; after `settle` it does nothing."""
+        """Rolls everything back. After `settle`, or a second time, this does nothing."""
         ...
 
 
@@ -75,12 +78,12 @@ class UserTransactionStore(Protocol):
     """A store in a database that users share."""
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
-        """Make sure of what these submissions need, in transactions of the store's own. Does not use the connection.
+        """Prepares what these submissions need, in transactions of the store itself, without using the connection.
 
-        Raises Unsupported for a connection that no store of this kind can use, InvalidInput for one that does not fit.
+        Raises Unsupported if no store of this kind can use the connection, and InvalidInput if it does not fit.
         """
         ...
 
     def transaction(self, limit_us: Span) -> UserTransaction:
-        """For a user's own writes beside a settlement, open for at most so long."""
+        """Returns a transaction for the writes of a handler, which ends with a settlement. It may be open this long."""
         ...

@@ -1,4 +1,4 @@
-"""Capability: jobs that hang together. Dependencies, groups, chains, steps, signals and compensation.
+"""The capability for workflows: dependencies, groups, chains, steps, signals and compensation.
 
 The rules for every verb are in core.py.
 """
@@ -24,38 +24,45 @@ from ropewalk.ports.store.leases import Holder
 
 
 class EndAnswer(Struct, frozen=True, kw_only=True):
+    """What became of the request to end a job from outside."""
+
     id: str
     job: JobRecord | None = None
-    """as resolved; None with `state` None: not found; None with a state: it had ended already"""
+    """The job after its end. None if it had ended already, or if there is no such job (`state` is None)."""
     state: State | None = None
     consequences: Consequences | None = None
 
 
 class SignalAnswer(StrEnum):
+    """What became of a signal."""
+
     DELIVERED = "delivered"
-    """the job waited for it and is ready now"""
+    """The job waited for the signal and is ready now."""
     KEPT = "kept"
-    """in its mailbox until it asks"""
+    """The signal is in the mailbox of the job until its handler asks for it."""
     DUPLICATE = "duplicate"
-    """it was sent before with the same id, and is not stored again"""
+    """The signal was sent before with the same id and is not stored again."""
     ALREADY_COMPLETE = "already_complete"
     NOT_FOUND = "not_found"
 
 
 class StepAnswer(Struct, frozen=True, kw_only=True):
-    """`taken` is the step as recorded, where a signal was there to take."""
+    """The answer to the record of a step."""
 
     lost: LossReason | None = None
+    """The reason why the lease is lost, in which case nothing was written."""
     taken: StepRecord | None = None
+    """The step as it was stored with the signal that `take_signal` took; None if there was no signal."""
 
 
 class GroupRecord(Struct, frozen=True, kw_only=True):
-    """A group with more than its root. Counts are of all its jobs, at any depth, the root included."""
+    """A group that has more jobs than its root. The counts include all its jobs at any depth, and the root."""
 
     id: str
     generation: int
+    """This number grows by one every time the group opens again after it was closed."""
     open: int
-    """jobs not terminal"""
+    """The number of jobs that have not ended."""
     completed: int
     failed: int
     cancelled: int
@@ -65,26 +72,26 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
 
 
 class GroupContribution(Struct, frozen=True, kw_only=True):
-    """A contribution of a group whose value is put together by its reader (list, merge)."""
+    """A stored contribution to the value of a group whose reader puts the value together (list, merge)."""
 
     type: str
     value: bytes | None
 
 
 class Dependency(Struct, frozen=True, kw_only=True):
-    """A parent of a job, in the order of its depends_on."""
+    """One parent of a job."""
 
     edge: Edge
     job: JobRecord | None
-    """None where it is missing or was deleted meanwhile; of a chain, its last member"""
+    """The parent, or the last member of the chain; None if it is missing or was deleted meanwhile."""
     group: GroupRecord | None = None
-    """of the tree of a group's root, where the group has a record: that is, more than its root"""
+    """The group, if the parent is the tree of its root and the group has more jobs than the root."""
     contributions: tuple[GroupContribution, ...] = ()
-    """to the value of that group, where its reader puts it together (list, merge)"""
+    """The contributions to the value of that group, if its reader puts the value together (list, merge)."""
 
 
 class OrphanRecord(Struct, frozen=True, kw_only=True):
-    """A group that closed while nobody waited for it. Its `id` is the same however often it is reported."""
+    """An orphan group that is to be reported. Its `id` is the same however often it is reported."""
 
     id: str
     tenant: str
@@ -93,90 +100,94 @@ class OrphanRecord(Struct, frozen=True, kw_only=True):
 
 
 class WorkflowStore(Protocol):
-    """What happens between jobs: signals, steps, resolutions from outside, groups, chains and dependencies.
+    """A store with signals, steps, ends from outside, groups, chains and dependencies.
 
-    A store with this capability also accepts gates, compensation and spawns in `submit`, completion plans and
-    suspensions in `settle`, and cascades in `retry`. A store without it is never given any of these.
+    It also accepts gates, compensations and spawns in `submit`, completion plans and suspensions in `settle`, and
+    cascades in `retry`. A store without this capability never gets any of these.
     """
 
     async def end(self, tenant: str, job_id: str, request: EndRequest) -> EndAnswer:
-        """domain.jobs.operations.end, with everything an ending brings."""
+        """Applies domain.jobs.operations.end to a job, with all consequences of its end."""
         ...
 
     async def signal(
         self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
     ) -> SignalAnswer:
-        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock.
+        """Puts a signal into the mailbox of a job, under the lock of the job. A suspension looks into the mailbox under
+        the same lock.
 
-        Sent again with the same `signal_id` within domain.workflow.completion.SIGNAL_KNOWN_FOR, it is a DUPLICATE and
-        changes nothing, also when it was taken or the job has ended meanwhile.
+        A signal that is sent again with the same `signal_id` within domain.workflow.completion.SIGNAL_KNOWN_FOR is a
+        DUPLICATE and changes nothing, even if the first one was taken or the job has ended meanwhile.
         """
         ...
 
     async def steps(self, seq: int) -> list[StepRecord]:
-        """In order of position."""
+        """Returns the stored steps of a job, ordered by position."""
         ...
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
-        """Keep a finished step, fenced; it replaces an unfinished one of the same position."""
+        """Stores a finished step if the lease is valid. It replaces an unfinished step of the same position."""
         ...
 
     async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
-        """Take the oldest signal of this name out of the mailbox and keep it as `step`, together and fenced."""
+        """Takes the oldest signal of this name out of the mailbox and stores it as `step`, if the lease is valid."""
         ...
 
     async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
-        """Mark every scope of the group: members written from now on are born cancelled. False: not found.
+        """Marks every scope of a group, so that members that are written from now on are cancelled from the start.
+        Returns False if there is no such group.
 
-        The members that are there are cancelled by the caller, in batches.
+        The caller cancels the existing members in batches.
         """
         ...
 
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
-        """Note that somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
+        """Records that somebody waits for a group this long. If it closes meanwhile, it is not an orphan group."""
         ...
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[OrphanRecord]:
-        """Orphan groups that are to be reported, oldest first; each is given out again after hide_us unless it was.
+        """Returns orphan groups that are to be reported, oldest first. One that is not reported within `hide_us` is
+        returned again.
 
-        From this call on, every group that closes with nobody waiting is recorded, whatever its client asked for, until
-        nobody has called this for domain.workflow.scope.ORPHANS_RECORDED_FOR (or up to a day less).
+        From this call on, every group that closes with nobody waiting is recorded, whether its client wants it or not,
+        until nobody has called this for domain.workflow.scope.ORPHANS_RECORDED_FOR, or up to a day less.
         """
         ...
 
     async def orphans_are_taken(self) -> bool:
-        """Whether somebody called take_orphans so lately that the orphan groups of every client are recorded."""
+        """Whether `take_orphans` was called so recently that the orphan groups of every client are recorded."""
         ...
 
     async def orphan_reported(self, orphan_id: str) -> None:
-        """Forget an orphan group whose hook was called."""
+        """Deletes the record of an orphan group whose hook was called."""
         ...
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
-        """By id; a group that is only its root has no record."""
+        """Returns the records of these groups by id. A group that consists only of its root has no record."""
         ...
 
     async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
-        """In the order they were folded."""
+        """Returns the contributions to the value of a group in the order in which they were folded."""
         ...
 
     async def cascade(self, limit: int) -> Consequences:
-        """Go on with up to `limit` edges and scopes that a transition left for later."""
+        """Continues postponed consequences: up to `limit` edges and scopes."""
         ...
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
-        """The members of the chain this job is in, first to last; a job that never continued is alone in it.
+        """Returns the members of the chain of this job from first to last; a job that never continued is its only
+        member.
 
-        A chain can be asked for by the id of its first member when that one is deleted. Its end may be gone, too: the
-        last of these then has the flag CONTINUED.
-        With `last` only so many from its end, at a cost that does not depend on its length.
+        The id of the first member names the chain even if that member was deleted. If the end of the chain was deleted,
+        the last job of the answer has the flag CONTINUED. With `last`, only that many jobs from the end of the chain
+        are returned, at a cost that does not depend on the length of the chain.
         """
         ...
 
     async def dependencies(self, seq: int) -> list[Dependency]:
-        """What this job waits for or waited for, by position; of groups with their values."""
+        """Returns the parents of a job, ordered by position, with the values of groups among them."""
         ...
 
     async def edges(self, seqs: Sequence[int]) -> list[Edge]:
-        """What these jobs wait for or waited for, by child and position."""
+        """Returns the edges from these jobs to their parents, ordered by child and position."""
         ...
