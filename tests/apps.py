@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from ropewalk import App
-from tests.backends.postgres.backend import SchemasOf
 from tests.servers.postgres import Postgres
+
+if TYPE_CHECKING:
+    # Processes that run handlers import the module of their test, and with it this one. The contract suite and the
+    # driver of PostgreSQL would double what each of them costs: 0.45 s of CPU time instead of 0.25.
+    from tests.backends.postgres.backend import SchemasOf
 
 MakeApp = Callable[..., App]
 
