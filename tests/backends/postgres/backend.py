@@ -21,6 +21,7 @@ from ropewalk.backends.postgres.opening import migrated
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 from ropewalk.testing import contract
+from tests.backends.postgres.kept_sessions import KeptSessions
 from tests.servers.binaries import Lane, pgbouncer_binaries
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
@@ -95,16 +96,19 @@ class PostgresBackend(contract.Backend):
 
 @pytest.fixture(scope="session")
 def schemas_of() -> Iterator[SchemasOf]:
-    """Schemas with this release's tables, which go with their server."""
+    """Schemas with this release's tables, which go with their server. Stores in them use sessions again."""
     known: dict[int, Schemas] = {}
+    sessions = KeptSessions()
 
     def of(server: Postgres) -> Schemas:
         if server.port not in known:
             dsn = server.dsn()
+            sessions.keep(Address.of(dsn).url)
             known[server.port] = Schemas(dsn, lambda schema: migrated(Address.of(f"{dsn}?schema={schema}")))
         return known[server.port]
 
-    yield of
+    with sessions.used_by_stores():
+        yield of
     for schemas in known.values():
         schemas.close()
 
