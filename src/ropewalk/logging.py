@@ -111,6 +111,7 @@ class TextFormatter(_Formatter):
         return super().format(self._shown(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the standard library's name
+        """The line without its traceback; the standard library calls this."""
         line = super().formatMessage(record)
         fields = vars(record)
         if "job_event" in fields or "job_id" not in fields:  # the message of a job event names the job

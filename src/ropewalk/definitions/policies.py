@@ -137,6 +137,7 @@ class Offer:
 
     @property
     def created_at(self) -> datetime:
+        """The moment at which the job was enqueued."""
         return to_datetime(self._job.created_at)
 
     @property

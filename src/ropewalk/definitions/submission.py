@@ -30,7 +30,7 @@ def to_new_job(
     A timeout, backoff or lease is stored only if the job itself has one. Otherwise those of the worker's type and app
     count, so that a change of the code applies to jobs that are queued already.
     """
-    if not call and _is_plain(job, bounds):
+    if not call and _fits_template(job, bounds):
         return structs.replace(_template(job.type, defaults, bounds, tenant), id=job.id, input=job.input)
     given = options_of(job, call)
     return _resolved(job, given, defaults, bounds, given.get("tenant", tenant))
@@ -41,7 +41,7 @@ def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
     return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
 
 
-def _is_plain(job: Job[Any, Any], bounds: Bounds) -> bool:
+def _fits_template(job: Job[Any, Any], bounds: Bounds) -> bool:
     """Whether a job has nothing of its own but an id and an input within bounds, so that its type's template fits."""
     of_type = job.type.options
     return (
@@ -58,7 +58,7 @@ def _is_plain(job: Job[Any, Any], bounds: Bounds) -> bool:
 
 @lru_cache(maxsize=1024)
 def _template(job_type: JobType[..., Any, Any], defaults: AppDefaults, bounds: Bounds, tenant: str) -> NewJob:
-    """The NewJob that all plain jobs of a type share; its options are resolved and checked once."""
+    """The NewJob of jobs without anything of their own; its options are resolved and checked once for a type."""
     blank: Job[Any, Any] = Job("template", job_type, b"{}", MappingProxyType({}))
     return _resolved(blank, {}, defaults, bounds, tenant)
 

@@ -122,6 +122,7 @@ class ProcessLifetime(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
 
     async def begin(self, fd: int) -> None:
+        """Start the process, which inherits the descriptor `fd` of its end of the pipe."""
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
             sys.executable,
@@ -139,6 +140,7 @@ class ProcessLifetime(asyncio.SubprocessProtocol):
 
     @property
     def ended(self) -> bool:
+        """Whether the process has ended and was reaped."""
         return self._ended.is_set()
 
     @property
@@ -147,11 +149,13 @@ class ProcessLifetime(asyncio.SubprocessProtocol):
         return self._transport.get_pid()
 
     async def wait_for_end(self, seconds: float) -> None:
+        """Wait until the process has ended, but not longer than so many seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
     async def kill(self) -> None:
+        """Kill the process with everything that it started, and wait until it was reaped."""
         if not self.ended:
             self._kill_group()
         await self._ended.wait()
@@ -165,6 +169,7 @@ class ProcessLifetime(asyncio.SubprocessProtocol):
         return code
 
     def exit_in_words(self) -> str:
+        """How the process has ended, for a sentence that begins with its name."""
         return exit_in_words(self.code)
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────

@@ -27,9 +27,11 @@ class JsonCodec(Codec):
     """Writes values with an annotation as plain JSON, and marks the types of others with tags (tagged.py)."""
 
     def encode(self, value: object, annotation: object) -> bytes:
+        """Encode a value. Raises ValueMismatch naming the place of what does not fit."""
         return typed_codec(annotation).encode(value)
 
     def decode(self, data: bytes, annotation: object) -> object:
+        """Decode a value. Raises ValueMismatch naming the place of what does not fit."""
         return typed_codec(annotation).decode(data)
 
 
@@ -191,9 +193,11 @@ class UserCodec:
         self._annotation = annotation
 
     def encode(self, value: object) -> bytes:
+        """Encode a value; the user's codec may raise anything."""
         return self._codec.encode(value, self._annotation)
 
     def decode(self, data: bytes) -> object:
+        """Decode a value; the user's codec may raise anything."""
         return self._codec.decode(data, self._annotation)
 
 

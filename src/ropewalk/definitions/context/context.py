@@ -63,6 +63,7 @@ class Context(Results):
 
     @property
     def id(self) -> str:
+        """The id of the job."""
         return self._job.id
 
     @property
@@ -77,6 +78,7 @@ class Context(Results):
 
     @property
     def max_attempts(self) -> int | None:
+        """How many attempts the job has; None means any number."""
         return self._job.max_attempts
 
     @property
@@ -116,14 +118,17 @@ class Context(Results):
 
     @property
     def created_at(self) -> datetime:
+        """The moment at which the job was enqueued."""
         return to_datetime(self._job.created_at)
 
     @property
     def deadline(self) -> datetime | None:
+        """The moment at which the job expires if it has not ended; None if there is none."""
         return None if self._job.deadline is None else to_datetime(self._job.deadline)
 
     @property
     def correlation_id(self) -> str | None:
+        """The correlation id of the job, which jobs under it inherit."""
         return self._job.correlation_id
 
     @property
@@ -140,6 +145,7 @@ class Context(Results):
 
     @property
     def workflow_id(self) -> str | None:
+        """The workflow id of the job, which jobs under it inherit."""
         return self._job.workflow_id
 
     @property

@@ -102,6 +102,7 @@ class JobType(Generic[P, S_co, G_co]):
 
     @property
     def takes_context(self) -> bool:
+        """Whether the handler takes a Context as its first argument."""
         return self.resolve().takes_context
 
     def resolve(self) -> Contract:
@@ -123,9 +124,11 @@ class JobType(Generic[P, S_co, G_co]):
         return self.resolve().arguments.decode(data)
 
     def encode_result(self, value: object) -> bytes | None:
+        """Encode a result by the return annotation. Raises InvalidInput if it does not fit."""
         return self.resolve().returns.encode(value)
 
     def decode_result(self, data: bytes | None) -> S_co:
+        """Decode a stored result. Raises InvalidInput if it does not fit the return annotation, or not any more."""
         return cast("S_co", self.resolve().returns.decode(data))
 
     def hidden_names(self, secret_keys: Iterable[str]) -> frozenset[str]:
