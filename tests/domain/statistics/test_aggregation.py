@@ -93,7 +93,7 @@ def test_what_is_left_of_all_that_are_open_is_ready() -> None:
 
 
 def test_a_tally_that_stands_for_nothing() -> None:
-    assert not Counters().stands
-    assert not Counters(submitted=2, ended={Status.COMPLETED: 2}, gone={Status.COMPLETED: 2}).stands
-    assert Counters(submitted=1).stands
-    assert Counters(submitted=1, ended={Status.COMPLETED: 1}).stands
+    assert not Counters().counts_existing_jobs
+    assert not Counters(submitted=2, ended={Status.COMPLETED: 2}, gone={Status.COMPLETED: 2}).counts_existing_jobs
+    assert Counters(submitted=1).counts_existing_jobs
+    assert Counters(submitted=1, ended={Status.COMPLETED: 1}).counts_existing_jobs

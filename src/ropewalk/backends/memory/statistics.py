@@ -57,7 +57,9 @@ class Counts:
         for at, lane, _ in rows:
             del self._minutes[at].by_lane[lane]
         self._minutes = {at: of_minute for at, of_minute in self._minutes.items() if of_minute.by_lane}
-        self._folded = {key: counters for key, counters in self._folded.items() if key[0] != EVER or counters.stands}
+        self._folded = {
+            key: counters for key, counters in self._folded.items() if key[0] != EVER or counters.counts_existing_jobs
+        }
         for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
             if kept_us is not None:
                 self._forget(span, now - kept_us - span, limit)

@@ -155,7 +155,9 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
     for _, span, at, lane, counters in held:
         folded[span, at, lane].add(counters)
     tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))
-    kept = [(*key, _text(counters)) for key, counters in folded.items() if key[0] != EVER or counters.stands]
+    kept = [
+        (*key, _text(counters)) for key, counters in folded.items() if key[0] != EVER or counters.counts_existing_jobs
+    ]
     tx.run_rows(tx.sql.insert_sums, kept)
 
 

@@ -1,7 +1,7 @@
-"""Which days of a month, and which times on them, a cron expression means: a calendar without time zones.
+"""The days of a month, and the times of day, that a cron expression means: a calendar without time zones.
 
-A wall time is what a clock on the wall shows, as seconds since it showed the beginning of 1970. Whether and when a
-clock really shows it is fire_times.py's.
+A wall time is what a clock on the wall shows, in seconds since it showed the beginning of 1970. fire_times.py knows
+whether and when the clock of a zone really shows it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Wall: TypeAlias = int
 
 DAY_SECONDS: Final = 86_400
 YEAR_MAX: Final = 9998
-"""the last year that every zone can still show as a datetime"""
+"""The last year that a datetime can show in every zone."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _LENGTHS: Final = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -24,29 +24,33 @@ _LENGTH_MIN: Final = 28
 
 
 class DayRule(Struct, frozen=True):
+    """The days that the two day fields of an expression mean, before the shape of the month is known."""
+
     of_month: int
-    """mask of days 1 to 31"""
+    """The mask of days 1 to 31."""
     last: bool
-    """and the last day, whichever it is"""
+    """Whether the last day of the month fits, too."""
     weeks: tuple[int, ...]
-    """six masks of weekdays, from Sunday: the last ones of the month, then those of its first to fifth week"""
+    """Six masks of weekdays, beginning with Sunday: for the last seven days of the month, then for its first to fifth
+    week."""
     either: bool
-    """one of day and weekday is enough"""
+    """Whether a day that fits one of the two fields is enough."""
 
 
 class Pattern(Struct, frozen=True, kw_only=True):
-    """Times of day, months, and days by the shape of the month. Masks, none of them empty: bit n is set when n fits."""
+    """The times of day, the months and the days that fit. All are masks in which bit n is set if n fits. None of the
+    masks for times and months is empty."""
 
     seconds: int
     minutes: int
     hours: int
     months: int
     days: tuple[int, ...]
-    """days of a month, for every shape a month can have (month_shapes)"""
+    """The days of a month that fit, for each shape that a month can have (month_shapes)."""
 
 
 def next_wall(pattern: Pattern, wall: Wall) -> Wall | None:
-    """The first wall time of the pattern that is not before `wall`; None when the calendar ends first."""
+    """Returns the first wall time of the pattern that is not before `wall`; None if the calendar ends before it."""
     day, time = divmod(wall, DAY_SECONDS)
     while (found := _next_day(pattern, day)) is not None:
         later = _next_time(pattern, time if found == day else 0)
@@ -57,12 +61,12 @@ def next_wall(pattern: Pattern, wall: Wall) -> Wall | None:
 
 
 def month_shapes(rule: DayRule) -> tuple[int, ...]:
-    """The days of a month that fit, for each of the 28 months there can be: by first weekday, then by length."""
+    """Returns the days that fit for each of the 28 possible shapes of a month: by first weekday, then by length."""
     return tuple(_month_days(rule, first, length) for first in range(7) for length in range(_LENGTH_MIN, 32))
 
 
 def can_come(shapes: tuple[int, ...], months: int) -> bool:
-    """Is there a day at all? Every month begins on every weekday once in a while, a leap February too."""
+    """Whether any day fits. Every month begins on every weekday in some years, and so does a February of 29 days."""
     lengths = {_LENGTHS[month] for month in range(1, 13) if months >> month & 1}
     if 28 in lengths:
         lengths.add(29)
@@ -70,7 +74,7 @@ def can_come(shapes: tuple[int, ...], months: int) -> bool:
 
 
 def _next_day(pattern: Pattern, day: int) -> int | None:
-    """The first day that fits and is not before `day`; days are counted from the beginning of 1970."""
+    """Returns the first day that fits and is not before `day`. Days are counted from the beginning of 1970."""
     since = date.fromordinal(day + _EPOCH)
     year, month, earliest = since.year, since.month, since.day
     while year <= YEAR_MAX:
@@ -86,7 +90,7 @@ def _next_day(pattern: Pattern, day: int) -> int | None:
 
 
 def _next_time(pattern: Pattern, time: int) -> int | None:
-    """The first second of a day that fits and is not before `time`."""
+    """Returns the first second of a day that fits and is not before `time`."""
     hour, rest = divmod(time, 3600)
     minute, second = divmod(rest, 60)
     if pattern.hours >> hour & 1:
@@ -113,7 +117,7 @@ def _month_days(rule: DayRule, first_weekday: int, length: int) -> int:
 
 
 def _turned(weekdays: int, first: int) -> int:
-    """Seven bits, from the weekday `first` on instead of from Sunday."""
+    """Returns seven bits that begin with the weekday `first` instead of Sunday."""
     return (weekdays | weekdays << 7) >> first % 7 & 0b1111111
 
 

@@ -1,7 +1,7 @@
-"""Cron expressions: five fields, or six with seconds first, read into sets of numbers.
+"""Cron expressions: five fields, or six with seconds first, which are parsed into sets of numbers.
 
-Knows no clock and no zone. Which days of a month an expression means is calendar.py's, when it fires on the clock
-of a zone is fire_times.py's.
+This module knows no clock and no zone. calendar.py knows which days of a month an expression means, and fire_times.py
+when it fires on the clock of a zone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPRESSION_CHARS_MAX: Final = 1000
 
 
 class NeverComes(InvalidInput):
-    """An expression that is written correctly and names no date that exists, like 30 February."""
+    """The expression is written correctly, but no date that exists fits it, such as 30 February."""
 
 
 class Cron(Pattern, frozen=True, kw_only=True):
@@ -27,23 +27,23 @@ class Cron(Pattern, frozen=True, kw_only=True):
 
     expression: str
     fixed: bool
-    """names its times of day: no `*` in seconds, minutes or hours"""
+    """Whether the expression names its times of day, without `*` in seconds, minutes or hours."""
 
     def __str__(self) -> str:
         return self.expression
 
 
 def parse_cron(expression: str) -> Cron:
-    """Read an expression, or refuse it with `InvalidInput` that says where it is wrong and what to write.
+    """Parses an expression. Raises InvalidInput, which says where the expression is wrong and what to write.
 
     Fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT (0 and 7 are
     Sunday); six fields begin with second 0-59. A field is `*`, a number or a list `a,b`; `a-b` is a range, which may
     wrap (`22-6`, `FRI-MON`); `/n` takes every nth of `*`, of a range or of everything from a number on. `L` is the
     last day of the month, `FRI#2` its second Friday, `FRIL` its last. `@hourly`, `@daily` (`@midnight`), `@weekly`,
-    `@monthly` and `@yearly` (`@annually`) stand for what they say.
+    `@monthly` and `@yearly` (`@annually`) mean the beginning of each hour, day, week, month and year.
 
-    When neither day field contains `*`, a day that fits one of them is enough; otherwise it must fit both. What can
-    never come, like 30 February, is refused.
+    If neither day field contains `*`, a day that fits one of them is enough; otherwise it must fit both. An expression
+    that no date fits, such as 30 February, is refused.
     """
     if not isinstance(expression, str):
         raise InvalidInput(f"cron={shown(expression)} is not a string: write it like '30 6 * * MON-FRI'", field="cron")
@@ -56,13 +56,15 @@ def parse_cron(expression: str) -> Cron:
 
 
 class _Field(NamedTuple):
+    """One of the six fields, with the numbers that it takes."""
+
     name: str
     low: int
     high: int
     cycle: int
-    """how many different numbers there are: 7 is Sunday once more"""
+    """The number of different values. The weekdays have 7, because 0 and 7 both mean Sunday."""
     names: Sequence[str] = ()
-    """of low, low + 1, …"""
+    """The names of the numbers low, low + 1, …"""
 
     def mask(self, first: int, last: int, step: int = 1) -> int:
         if last < first:
@@ -94,17 +96,17 @@ _NTH_WEEKDAY: Final = re.compile(r"([0-9A-Z]+)#([0-9]+)|([0-9A-Z]+)L", re.ASCII)
 
 
 class _Term(NamedTuple):
-    """One item of a field's list, and where it stands."""
+    """One item in the list of a field, and its place in the expression."""
 
     expression: str
     field: _Field
     text: str
     column: int
-    """of its first character, from 1"""
+    """The place of its first character in the expression, counted from 1."""
 
-    def refusal(self, told: str) -> InvalidInput:
+    def refusal(self, problem: str) -> InvalidInput:
         where = f"{self.field.name} {self.text!r} at character {self.column}"
-        return InvalidInput(f"cron {self.expression!r}: {where} {told}", field="cron")
+        return InvalidInput(f"cron {self.expression!r}: {where} {problem}", field="cron")
 
     def number(self, text: str) -> int:
         field = self.field
@@ -116,7 +118,7 @@ class _Term(NamedTuple):
         raise self.refusal(f"is out of range: give {field.low} to {field.high}{named}")
 
 
-# Schedules are stored as text and read again at every fire.
+# Schedules are stored as text, and their expressions are parsed at every fire.
 @lru_cache(maxsize=1024)
 def _parse(expression: str) -> Cron:
     fields = _fields(expression)
@@ -134,12 +136,12 @@ def _parse(expression: str) -> Cron:
         hours=_numbers(hour),
         months=months,
         days=shapes,
-        fixed=not (_open(second) or _open(minute) or _open(hour)),
+        fixed=not (_has_star(second) or _has_star(minute) or _has_star(hour)),
     )
 
 
 def _fields(expression: str) -> list[list[_Term]]:
-    """The terms of all six fields; five fields fire at second 0."""
+    """Returns the terms of all six fields. An expression of five fields fires at second 0."""
     text = _ALIASES.get(expression.strip().lower(), expression)
     if text.lstrip().startswith("@"):
         raise InvalidInput(f"cron {expression!r} is no known name: give one of {', '.join(_ALIASES)}", field="cron")
@@ -163,7 +165,7 @@ def _terms(expression: str, field: _Field, word: str, column: int) -> list[_Term
     return terms
 
 
-def _open(terms: list[_Term]) -> bool:
+def _has_star(terms: list[_Term]) -> bool:
     return any("*" in term.text for term in terms)
 
 
@@ -200,12 +202,12 @@ def _day_rule(day: list[_Term], weekday: list[_Term]) -> DayRule:
         of_month=_numbers([term for term in day if term.text != "L"]),
         last=any(term.text == "L" for term in day),
         weeks=tuple(weeks),
-        either=not (_open(day) or _open(weekday)),
+        either=not (_has_star(day) or _has_star(weekday)),
     )
 
 
 def _weekdays(term: _Term) -> tuple[int, Sequence[int]]:
-    """Which weekdays, and in which weeks of the month: 1 to 5, 0 for the last."""
+    """Returns the mask of weekdays and the weeks of the month in which they fit: 1 to 5, or 0 for the last."""
     match = _NTH_WEEKDAY.fullmatch(term.text)
     if match is None:
         return _range(term), range(1, 6)

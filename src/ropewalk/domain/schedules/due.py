@@ -1,11 +1,11 @@
 """Which fires of a schedule are due, and what becomes of those that were missed.
 
-A fire that is at most a minute late is on time: schedulers look every second or so, and a deployment takes a moment.
-Older ones were missed, because no scheduler ran:
+A fire that is at most a minute late is on time, because schedulers look about every second, and a deployment takes a
+moment. Older fires were missed, because no scheduler ran. The schedule says what becomes of them:
 
-- `skip` leaves them out;
-- `once` makes up for all of them with one, the newest, unless another is on time just now;
-- `all` fires every one, but no more than the newest hundred: a year asleep is no reason for a flood.
+- With `skip` they are left out.
+- With `once` only the newest of them fires, unless another fire is on time just now.
+- With `all` every one of them fires, but no more than the newest hundred: a pause of a year must not cause a flood.
 """
 
 from __future__ import annotations
@@ -30,22 +30,25 @@ from ropewalk.domain.time import MINUTE, SECOND, Instant, Span, to_datetime
 from ropewalk.errors import InvalidInput
 
 ON_TIME_US: Final[Span] = MINUTE
+"""A fire that is late by no more than this is on time."""
 FIRES_MAX: Final = 100
-"""at one look, whatever was missed"""
+"""No more fires than this are due at once, however many were missed."""
 
 
 class Due(Struct, frozen=True):
+    """The fires that a schedule owes now."""
+
     fires: tuple[Instant, ...]
-    """to enqueue, oldest first"""
+    """The fires whose jobs are to be submitted, oldest first."""
     next_fire: Instant | None
-    """what to store, in the same transaction and only if the stored one is still the one that was read"""
+    """The next fire, which is to be stored in the same transaction."""
 
 
 def due(schedule: Schedule, now: Instant, functions: Functions = NO_FUNCTIONS) -> Due:
-    """What to enqueue now, and when to look again.
+    """Returns the fires of a schedule that are due, and its next fire.
 
-    A paused schedule goes on from fire to fire and enqueues nothing. One whose function this process does not have
-    stays as it is; one whose zone this machine's tz database does not have raises `InvalidInput`.
+    A paused schedule goes on from fire to fire, and none of them is due. A schedule whose function this process does
+    not have stays as it is. If the tz database of this machine does not have its zone, this raises InvalidInput.
     """
     first = schedule.next_fire
     times = following(schedule.plan.timing, functions)
@@ -55,18 +58,19 @@ def due(schedule: Schedule, now: Instant, functions: Functions = NO_FUNCTIONS) -
         return Due((), times(now))
     missed = schedule.plan.missed
     if isinstance(schedule.plan.timing, ByFunction):
-        return _told(schedule.plan.timing.function, times, first, now, missed)
+        return _due_by_function(schedule.plan.timing.function, times, first, now, missed)
     return Due(_owed(times, first, now, missed), times(now))
 
 
 def advance(schedule: Schedule, taken: Due) -> Schedule:
-    """The schedule after its due fires were enqueued."""
+    """Returns the schedule as it is after the jobs of its due fires were submitted."""
     last_fire = taken.fires[-1] if taken.fires else schedule.last_fire
     return structs.replace(schedule, next_fire=taken.next_fire, last_fire=last_fire)
 
 
 def upcoming(schedule: Schedule, count: int, functions: Functions = NO_FUNCTIONS) -> list[Instant]:
-    """Its fires to come, no more than `count`, from the stored one on; where only another process knows, that one."""
+    """Returns up to `count` fires to come, beginning with the stored one. If only another process has the function of
+    the schedule, the stored fire is the only one."""
     times = following(schedule.plan.timing, functions)
     fires: list[Instant] = []
     fire = schedule.next_fire
@@ -84,7 +88,7 @@ def _owed(times: Following, first: Instant, now: Instant, missed: Missed) -> tup
 
 
 def _newest(times: Following, since: Instant, now: Instant, limit: int) -> tuple[Instant, ...]:
-    """The newest fires from `since` to `now`, no more than `limit`, without counting through all there were."""
+    """Returns up to `limit` fires from `since` to `now`, the newest ones, without computing all of them."""
 
     def up_to(count: int, after: Instant) -> tuple[Instant, ...]:
         return _walk(times, times(after), now, count)[0]
@@ -92,14 +96,16 @@ def _newest(times: Following, since: Instant, now: Instant, limit: int) -> tuple
     fires = up_to(limit + 1, since - 1)
     if len(fires) <= limit:
         return fires
-    # Every fire that lies behind makes one fewer ahead: just before the first instant with too few there are enough.
+    # The later the instant, the fewer fires follow it. The latest instant that `limit` fires follow is just before the
+    # first one that fewer fires follow.
     instants = range(since, now)
     too_late = bisect_left(instants, x=True, key=lambda after: len(up_to(limit, after)) < limit)
     return up_to(limit, instants.start + too_late - 1)
 
 
-def _told(name: str, times: Following, first: Instant, now: Instant, missed: Missed) -> Due:
-    """A function is asked from fire to fire: its answers may hang on one another. After too many it skips to now."""
+def _due_by_function(name: str, times: Following, first: Instant, now: Instant, missed: Missed) -> Due:
+    """Returns what is due by a registered function. It is called from fire to fire, because each answer may depend on
+    the one before; after too many fires it is called with the present instant."""
     fires, next_fire = _walk(partial(_checked_step, name, times), first, now, FIRES_MAX)
     if next_fire is not None and next_fire <= now:
         next_fire = times(now)
@@ -114,7 +120,7 @@ def _told(name: str, times: Following, first: Instant, now: Instant, missed: Mis
 
 
 def _checked_step(name: str, times: Following, fire: Instant) -> Instant | None:
-    """The fire that follows another one. Raises InvalidInput where the two are too close together."""
+    """Returns the fire that follows another one. Raises InvalidInput if the two are too close together."""
     answer = times(fire)
     if answer is not None and answer - fire < INTERVAL_US_MIN:
         raise InvalidInput(
@@ -128,7 +134,7 @@ def _checked_step(name: str, times: Following, fire: Instant) -> Instant | None:
 def _walk(
     times: Following, fire: Instant | None, now: Instant, limit: int
 ) -> tuple[tuple[Instant, ...], Instant | None]:
-    """The fires from `fire` up to now, no more than `limit`, and the one that follows them."""
+    """Returns up to `limit` fires from `fire` up to now, and the one that follows them."""
     fires: list[Instant] = []
     while fire is not None and fire <= now and len(fires) < limit:
         fires.append(fire)

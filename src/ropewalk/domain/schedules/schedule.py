@@ -1,8 +1,7 @@
-"""A schedule: what is to run, and by which times. How it begins, is edited, declared again, resumed; no clock in it.
+"""Schedules: what is to run and at which times, and how people create, edit, declare, pause and resume them.
 
-Which of its fires are due, and what becomes of those that were missed, is due.py's.
-
-By which times a schedule fires: a cron expression, an interval, or a function that somebody registered.
+The times are those of a cron expression, of an interval, or of a registered function. These functions read no clock.
+due.py decides which fires are due and what becomes of those that were missed.
 """
 
 from __future__ import annotations
@@ -22,29 +21,34 @@ from ropewalk.domain.time import SECOND, Instant, Span, to_datetime
 from ropewalk.errors import InvalidInput
 
 Following: TypeAlias = Callable[[Instant], Instant | None]
-"""the fire that follows an instant; None: there is none, the schedule has ended"""
+"""A function that returns the fire that follows an instant, or None if the schedule has ended."""
 Functions: TypeAlias = Mapping[str, Following]
-"""what this process has registered, by name"""
+"""The functions that this process has registered, by name."""
 
 NO_FUNCTIONS: Final[Functions] = {}
 INTERVAL_US_MIN: Final[Span] = SECOND // 10
+"""Two fires of a schedule are at least this far apart."""
 
 
 class ByCron(Struct, frozen=True, tag="cron"):
+    """The schedule fires when a cron expression fits the clock of a zone."""
+
     expression: str
     timezone: str = "UTC"
 
 
 class Every(Struct, frozen=True, tag="every"):
-    """At anchor, anchor + interval, anchor + 2 × interval …: however late one fires, the next is where it was."""
+    """The schedule fires at anchor, anchor + interval, anchor + 2 × interval … A late fire does not move the next
+    one."""
 
     interval_us: Span
     anchor: Instant | None = None
-    """None: the moment the schedule is stored"""
+    """None means the instant at which the schedule is stored."""
 
 
 class ByFunction(Struct, frozen=True, tag="next"):
-    """At the times a registered function tells, one after the other. Only a process that has it can go on."""
+    """The schedule fires at the times that a registered function returns one after another. Only a process that has
+    registered the function can continue the schedule."""
 
     function: str
 
@@ -53,7 +57,7 @@ Timing: TypeAlias = ByCron | Every | ByFunction
 
 
 def following(timing: Timing, functions: Functions) -> Following | None:
-    """How to come from one fire to the next; None where only another process knows."""
+    """Returns the function that leads from one fire to the next; None if this process has not registered it."""
     match timing:
         case ByCron(expression=expression, timezone=timezone):
             cron, zone = parse_cron(expression), zone_of(timezone)
@@ -63,18 +67,19 @@ def following(timing: Timing, functions: Functions) -> Following | None:
             return partial(every_after, anchor, interval)
         case ByFunction(function=name):
             function = functions.get(name)
-            return None if function is None else partial(_asked, name, function)
+            return None if function is None else partial(_checked_answer, name, function)
 
 
 def every_after(anchor: Instant, interval_us: Span, after: Instant) -> Instant:
-    """The smallest anchor + k × interval after `after`, k from 0 up."""
+    """Returns the smallest anchor + k × interval after `after`, for k from 0 up."""
     if after < anchor:
         return anchor
     return anchor + ((after - anchor) // interval_us + 1) * interval_us
 
 
 def checked_timing(timing: Timing, stored: Timing | None, now: Instant) -> Timing:
-    """As it is to be stored: checked, and an interval with its anchor, which it keeps while it stays the same."""
+    """Checks a timing and returns it as it is to be stored: an interval has an anchor then, which it keeps as long as
+    the interval stays the same. Raises InvalidInput if the timing cannot work."""
     match timing:
         case ByCron(expression=expression, timezone=timezone):
             parse_cron(expression)
@@ -91,7 +96,7 @@ def checked_timing(timing: Timing, stored: Timing | None, now: Instant) -> Timin
             return timing
 
 
-def _asked(name: str, function: Following, after: Instant) -> Instant | None:
+def _checked_answer(name: str, function: Following, after: Instant) -> Instant | None:
     answer = function(after)
     if answer is not None and answer <= after:
         raise InvalidInput(
@@ -107,41 +112,43 @@ _NAMESPACE: Final = UUID("0d7f4c0a-8f5e-5b61-9d0e-3c1a7b6e24f9")
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What people declare. Equal plans, as stored, are the same declaration."""
+    """What a schedule does, as people declare it. Two plans that are stored the same way are the same declaration."""
 
     timing: Timing
     work: NewJob | str
-    """a template, stored without its id: every fire has its own; or the registered function that makes the job"""
+    """The template of the job, which is stored without an id because every fire has its own, or the name of the
+    registered function that makes the job."""
     missed: Missed = "skip"
 
     @property
     def functions(self) -> list[str]:
-        """The names of the registered functions that it calls, without repetition."""
+        """The names of the registered functions that the plan calls, without repetition."""
         times = [self.timing.function] if isinstance(self.timing, ByFunction) else []
         work = [self.work] if isinstance(self.work, str) else []
         return list(dict.fromkeys(times + work))
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A schedule as stored."""
+    """A schedule as a store keeps it."""
 
     name: str
     tenant: str = DEFAULT_TENANT
     plan: Plan
     generation: int = 1
-    """+1 for every edit: what fires after it is another job than what fired before, even at the same time"""
+    """This number grows by one with every edit, so that a fire after the edit is another job than a fire before it,
+    even at the same time."""
     next_fire: Instant | None
-    """None: it has ended"""
+    """The schedule fires next at this instant; None if it has ended."""
     last_fire: Instant | None = None
     paused: bool = False
     overridden: bool = False
-    """edited at run time: declaring it again in code changes nothing"""
+    """Whether somebody has edited the schedule at run time, so that a declaration in code changes nothing."""
 
 
 def begin(
     name: str, plan: Plan, now: Instant, *, tenant: str = DEFAULT_TENANT, functions: Functions = NO_FUNCTIONS
 ) -> Schedule:
-    """A new schedule: its first fire is the first after now. Refuses a plan that cannot work."""
+    """Returns a new schedule, whose first fire is after now. Raises InvalidInput if the plan cannot work."""
     plan = _as_stored(plan, None, now)
     return Schedule(name=name, tenant=tenant, plan=plan, next_fire=_first_fire(plan.timing, now, functions))
 
@@ -149,7 +156,8 @@ def begin(
 def edit(
     schedule: Schedule, plan: Plan, now: Instant, *, functions: Functions = NO_FUNCTIONS, overridden: bool = True
 ) -> Schedule:
-    """Another plan from now on. Other times begin after now: take what the old ones still owe first (due.py)."""
+    """Returns the schedule with another plan. If its times change, its next fire is after now; the caller must first
+    submit the fires that are due by the old times (due.py)."""
     plan = _as_stored(plan, schedule.plan, now)
     same_times = plan.timing == schedule.plan.timing
     next_fire = schedule.next_fire if same_times else _first_fire(plan.timing, now, functions)
@@ -161,9 +169,9 @@ def edit(
 def declare(
     schedule: Schedule, plan: Plan, now: Instant, *, functions: Functions = NO_FUNCTIONS, reset: bool = False
 ) -> Schedule:
-    """The plan as code says it at a start: the same one changes nothing, and after a run-time edit none does.
+    """Returns the schedule after code has declared it at the start of a worker.
 
-    `reset` gives the code the last word again.
+    The same plan changes nothing, and after an edit at run time no plan does, unless `reset` is set.
     """
     if schedule.overridden and not reset:
         return schedule
@@ -177,9 +185,11 @@ def pause(schedule: Schedule) -> Schedule:
 
 
 def resume(schedule: Schedule, now: Instant, *, functions: Functions = NO_FUNCTIONS) -> Schedule:
-    """End a pause. What it left out was not missed: the next fire is after now.
+    """Returns the schedule without its pause. The fires during the pause do not count as missed: the next fire is after
+    now.
 
-    Where this process does not have the function, the next fire stays, and a process that has it goes on from there.
+    If this process does not have the function of the schedule, the next fire stays as it is, and a process that has the
+    function continues from there.
     """
     times = following(schedule.plan.timing, functions)
     next_fire = schedule.next_fire
@@ -189,14 +199,14 @@ def resume(schedule: Schedule, now: Instant, *, functions: Functions = NO_FUNCTI
 
 
 def fire_id(schedule: Schedule, fire: Instant) -> str:
-    """The id of the job of one fire: whoever enqueues it, and however often, it is the same job."""
-    # Encoded as an array, because names may contain any character that would separate them.
-    told = msgspec.json.encode((schedule.tenant, schedule.name, schedule.generation, fire))
-    return str(uuid5(_NAMESPACE, told.decode()))
+    """Returns the id of the job of one fire. It is the same whoever submits the job, and however often."""
+    # The parts are encoded as an array, because names may contain any character that could separate them.
+    identity = msgspec.json.encode((schedule.tenant, schedule.name, schedule.generation, fire))
+    return str(uuid5(_NAMESPACE, identity.decode()))
 
 
 def job_of(schedule: Schedule, template: NewJob, fire: Instant) -> NewJob:
-    """The job of one fire, from the schedule's template or from what its function made."""
+    """Returns the job of one fire. `template` is that of the schedule, or what its function made."""
     return structs.replace(template, id=fire_id(schedule, fire), tenant=schedule.tenant)
 
 

@@ -1,4 +1,4 @@
-"""From counters to statistics: which of them a question is about, and what they add up to."""
+"""Turns counters into statistics: selects the counters that a query is about, and adds them up."""
 
 from __future__ import annotations
 
@@ -18,30 +18,37 @@ Place: TypeAlias = tuple[str, str]
 """(queue, type)"""
 
 BY_MINUTE_MAX: Final = 6 * HOUR
-"""a longer range is told by the hour: it would be too many minutes to add up"""
+"""A longer range is divided by hours, because the sums of its minutes would be too many."""
 
 
 class StatsQuery(Struct, frozen=True, kw_only=True):
+    """The question that statistics answer."""
+
     last_us: Span
+    """The length of the range of time."""
     until: Instant | None = None
-    """None: now by the store's clock"""
+    """The end of the range; None means now by the store's clock."""
     by: By = "type"
+    """Whether the answer is divided by type, by queue, or by both."""
     queue: str | None = None
+    """The answer is only about this queue; None means all."""
     type: str | None = None
+    """The answer is only about this type; None means all."""
     slices: int = 60
-    """at most one more than that, as they begin at full minutes and hours"""
+    """The time line has about this many slices; it may have one more, because they begin at full minutes or hours."""
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """The stretch of time an answer is about: what was query for, widened to whole spans and slices."""
+    """The range of time that an answer is about: the range of the query, extended to whole spans and slices."""
 
     since: Instant
     until: Instant
     end: Instant
-    """of the last span that is in it: this minute is, however little of it has passed"""
+    """The end of the last span in the window. The present minute is in it, even if it has only begun."""
     span_us: Span
-    """of the counters it is added up from: a minute or an hour"""
+    """The length of the spans of the counters that are added up: a minute or an hour."""
     slice_us: Span
+    """The length of one slice of the time line."""
 
     @classmethod
     def of(cls, query: StatsQuery, now: Instant) -> Window:
@@ -63,19 +70,22 @@ def aggregate(
     ever: Iterable[tuple[Place, Counters]],
     apart: Iterable[tuple[Place, State, int]],
 ) -> Statistics:
-    """`within` are the counters of the window, and `ever` are all there are. `apart` counts the open jobs that are not
-    ready for a worker; all other open jobs are ready."""
+    """Adds counters up to the statistics that answer a query.
+
+    `within` are the counters of the window, and `ever` the sums for all time. `apart` counts the open jobs that are not
+    ready for a worker; all other open jobs are ready.
+    """
     whole = _Sum()
     slices: dict[int, _Sum] = {}
-    """those in which something happened"""
+    """The sums of the slices in which something happened, by the beginning of the slice."""
     shares: dict[tuple[str | None, str | None], _Sum] = {}
     for at, place, counters in within:
         begin = at - (at - window.since) % window.slice_us
         (slices.get(begin) or slices.setdefault(begin, _Sum())).add(counters)
         name = _name(place, query.by)
         (shares.get(name) or shares.setdefault(name, _Sum())).add(counters)
-    told = {name: part.whole() for name, part in shares.items()}
-    for counters in told.values():
+    by_share = {name: part.whole() for name, part in shares.items()}
+    for counters in by_share.values():
         whole.add(counters)
     line = (
         Slice(at=at, flow=_flow(slices[at].whole()) if at in slices else Flow())
@@ -87,13 +97,15 @@ def aggregate(
         slice_us=window.slice_us,
         flow=_flow(whole.whole()),
         line=tuple(line),
-        shares=_in_order(Share(queue=queue, type=of, flow=_flow(counters)) for (queue, of), counters in told.items()),
+        shares=_in_order(
+            Share(queue=queue, type=of, flow=_flow(counters)) for (queue, of), counters in by_share.items()
+        ),
         standing=_standing(ever, apart),
     )
 
 
 class _Sum:
-    """CountersByLane added up, many."""
+    """The sum of many counters."""
 
     def __init__(self) -> None:
         self._counts = Counters()
@@ -131,9 +143,9 @@ def _flow(counters: Counters) -> Flow:
 
 
 def _in_order(shares: Iterable[Share]) -> tuple[Share, ...]:
-    """Most finished first; a share in which nothing happened that people count is none."""
-    told = (each for each in shares if each.flow != Flow())
-    return tuple(sorted(told, key=lambda each: (-each.flow.finished, each.queue or "", each.type or "")))
+    """Returns the shares in which something happened, those with the most finished jobs first."""
+    with_flow = (each for each in shares if each.flow != Flow())
+    return tuple(sorted(with_flow, key=lambda each: (-each.flow.finished, each.queue or "", each.type or "")))
 
 
 def _standing(
@@ -144,7 +156,7 @@ def _standing(
         (sums.get(place) or sums.setdefault(place, Counters())).add_counts(counters)
     counted: dict[Place, dict[State, int]] = {place: {} for place in sums}
     for place, state, jobs in apart:
-        # A place without sums is one whose counters could not be read: what stands there is told all the same.
+        # If a place has no sums, its counters could not be read. Its open jobs are in the answer nevertheless.
         counted.setdefault(place, {})[state] = jobs
     return tuple(
         Standing(queue=queue, type=of_type, states=states)

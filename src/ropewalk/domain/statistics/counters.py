@@ -1,9 +1,8 @@
-"""What happened to the jobs of one lane, counted where it happens: in the transaction that moves them.
+"""Counters of what happened to the jobs of a lane. The transaction that moves jobs also counts them.
 
-Counters are never changed by those who move jobs: each batch adds counters of its own, so nobody waits for another to
-count.
-Later they are folded: what is of one minute together, what is of one hour, and all of it for as long as the store
-lasts. The sum of what is folded and what is not yet is the same at every instant.
+Such a transaction never changes existing counters. It adds counters of its own, so that nobody waits for another
+transaction to count. Later the counters are folded into sums by minute, by hour and for all time. At every instant the
+sums, together with the counters that are not folded yet, give the same totals.
 """
 
 from __future__ import annotations
@@ -20,39 +19,48 @@ from ropewalk.domain.statistics.histogram import Histogram
 from ropewalk.domain.time import DAY, HOUR, MINUTE, Instant, Span
 
 EVER: Final[Span] = 0
-"""the span of what is added up for good; it has counts alone"""
+"""This stands for the span of the sums for all time, which have counts but no histograms."""
 MINUTES_KEPT_US: Final = DAY
+"""The sums by minute are kept this long."""
 
 TRIED_AGAIN: Final = frozenset({Move.RETRY, Move.LOSE})
 
 K = TypeVar("K", bound=Hashable)
 Folded: TypeAlias = dict[tuple[Span, Instant, K], "Counters"]
-"""by (how long, from when, which lane)"""
+"""Sums by (length of the span, its beginning, lane)."""
 
 
 class Counters(Struct, omit_defaults=True):
+    """What happened to jobs, in numbers."""
+
     submitted: int = 0
     ended: dict[Status, int] = {}
+    """The number of jobs that ended, by status."""
     retried: int = 0
+    """The number of attempts that failed or were lost and are followed by another one."""
     restarted: int = 0
+    """The number of finished jobs that began another run."""
     gone: dict[Status, int] = {}
-    """ended that way and no longer there: restarted, deleted, or past retention"""
+    """The number of jobs that ended with a status and do not have it any more: they were restarted or deleted."""
     wait: Histogram = field(default_factory=Histogram)
+    """How long attempts waited, from when they could have started to their start."""
     run: Histogram = field(default_factory=Histogram)
+    """How long attempts ran."""
     total: Histogram = field(default_factory=Histogram)
+    """How long jobs took from submission to end."""
 
     @property
     def open(self) -> int:
-        """How many have been submitted and not ended, of all there ever were."""
+        """The number of jobs that were submitted and have not ended. It is right only for sums for all time."""
         return self.submitted + self.restarted - sum(self.ended.values())
 
     def kept(self, status: Status) -> int:
-        """How many that ended so are still there, of all there ever were."""
+        """Returns how many jobs with this final status still exist. It is right only for sums for all time."""
         return self.ended.get(status, 0) - self.gone.get(status, 0)
 
     @property
-    def stands(self) -> bool:
-        """Of all there ever were, does any matter to how many jobs stand where? If not, it may be forgotten whole."""
+    def counts_existing_jobs(self) -> bool:
+        """Whether these sums for all time count any job that still exists. If not, they may be deleted."""
         return self.open != 0 or any(self.kept(status) for status in self.ended)
 
     def add(self, other: Counters) -> None:
@@ -72,7 +80,7 @@ class Counters(Struct, omit_defaults=True):
 
 
 class CountersByLane(Generic[K]):
-    """What one batch did, by lane."""
+    """The counters of one transaction, by lane."""
 
     def __init__(self) -> None:
         self.by_lane: dict[K, Counters] = {}
@@ -81,7 +89,7 @@ class CountersByLane(Generic[K]):
         return self.by_lane.get(lane) or self.by_lane.setdefault(lane, Counters())
 
     def completed(self, lane: K, *, waits: Sequence[Span], runs: Sequence[Span], totals: Sequence[Span]) -> None:
-        """Many that did nothing but complete. Where a clock went back, it took no time."""
+        """Counts jobs that completed. A duration is 0 if the clock was set back in the meantime."""
         done = {Status.COMPLETED: len(totals)}
         wait, run, total = (Histogram.of(_forwards(spans)) for spans in (waits, runs, totals))
         counters = Counters(ended=done, wait=wait, run=run, total=total)
@@ -89,7 +97,7 @@ class CountersByLane(Generic[K]):
             self.by_lane[lane].add(counters)
 
     def moved(self, lane: K, job: JobRecord, effects: Effects, now: Instant) -> None:
-        """Whatever the domain decided about one."""
+        """Counts a change of one job with the effects that the domain decided on."""
         counters = self.of(lane)
         if effects.ready_at is not None and effects.move not in GIVES_ATTEMPT_BACK:
             started_at = now if job.started_at is None else job.started_at
@@ -115,7 +123,7 @@ def minute_of(now: Instant) -> Instant:
 
 
 def fold(rows: Iterable[tuple[Instant, K, Counters]]) -> Folded[K]:
-    """CountersByLane of whatever minutes, added up by minute, by hour and for good."""
+    """Adds counters up by minute, by hour and for all time. Each row names its minute and its lane."""
     folded: Folded[K] = {}
     for at, lane, counters in rows:
         for key in ((MINUTE, at, lane), (HOUR, at - at % HOUR, lane)):

@@ -1,6 +1,6 @@
-"""What happened in a stretch of time, and how many jobs stand where now: what `app.stats()` answers.
+"""The answer of `app.stats()`: what happened in a range of time, and how many jobs are in each state now.
 
-These are read from counters (counters.py), which are counted where jobs move. Nothing here looks at a job.
+It is computed from counters (counters.py), which every transaction that moves jobs adds to. Nothing here reads jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ropewalk.domain.time import Instant, Span, to_seconds
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """How long something took. Percentiles are at most a sixteenth off, the rest is exact; all zero without any."""
+    """How long something took. Percentiles are wrong by no more than a sixteenth, and everything else is exact. All
+    values are 0 if there was nothing to measure."""
 
     count: int = 0
     mean_us: Span = 0
@@ -40,7 +41,7 @@ class Latency(Struct, frozen=True, kw_only=True):
 
 
 class Flow(Struct, frozen=True, kw_only=True):
-    """What happened in a stretch of time."""
+    """What happened in a range of time."""
 
     submitted: int = 0
     completed: int = 0
@@ -48,13 +49,13 @@ class Flow(Struct, frozen=True, kw_only=True):
     dead_letter: int = 0
     cancelled: int = 0
     retried: int = 0
-    """attempts that failed, or were lost with their worker, and are tried again"""
+    """The number of attempts that failed, or were lost with their worker, and are followed by another one."""
     wait: Latency = Latency()
-    """of attempts that ended: from when they could have started to their start"""
+    """How long attempts that ended had waited, from when they could have started to their start."""
     run: Latency = Latency()
-    """of the same: from start to end. An attempt that was given back (deferred, suspended, released) is none."""
+    """How long attempts that ended had run. Deferred, suspended and released attempts are not counted."""
     total: Latency = Latency()
-    """of jobs that ended: from submission to the end"""
+    """How long jobs that ended took, from submission to end."""
 
     @property
     def finished(self) -> int:
@@ -62,14 +63,15 @@ class Flow(Struct, frozen=True, kw_only=True):
 
 
 class Slice(Struct, frozen=True, kw_only=True):
-    """One piece of the time line; `at` is its beginning."""
+    """One slice of the time line, which begins at `at`."""
 
     at: Instant
     flow: Flow
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """What a type, a queue, or a type in a queue had of it. None: not what was asked to be told apart."""
+    """The part of one type, of one queue, or of one type in one queue. `queue` or `type` is None if the query does not
+    divide the answer by it."""
 
     queue: str | None
     type: str | None
@@ -77,7 +79,8 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """How many jobs are in each state now; finished ones as long as they are kept. States without any are left out."""
+    """How many jobs of one type in one queue are in each state now. Finished jobs count as long as they are kept.
+    States without jobs are left out."""
 
     queue: str
     type: str
@@ -85,23 +88,23 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """Of one tenant, from `since` on and before `until`, which are rounded to what is counted together."""
+    """The statistics of one tenant from `since` until `until`, which are rounded to whole minutes or hours."""
 
     since: Instant
     until: Instant
     slice_us: Span
-    """the length of a slice: whole minutes, or whole hours where the range is long or long ago"""
+    """The length of a slice: whole minutes, or whole hours if the range is long or long ago."""
     flow: Flow
     line: tuple[Slice, ...]
-    """in order, without gaps"""
+    """The slices in order, without gaps."""
     shares: tuple[Share, ...]
-    """most finished first"""
+    """The shares, those with the most finished jobs first."""
     standing: tuple[Standing, ...]
-    """by queue and type"""
+    """How many jobs are in each state now, ordered by queue and type."""
 
     @property
     def states(self) -> dict[State, int]:
-        """How many jobs are in each state now, those that have none left out."""
+        """How many jobs are in each state now. States without jobs are left out."""
         found: dict[State, int] = {}
         for each in self.standing:
             for state, jobs in each.states.items():
