@@ -64,7 +64,7 @@ async def block_the_loop(here: str) -> None:
 @job
 def inherited() -> str:
     """What a program that a handler starts has of its worker: descriptors, and words in the environment."""
-    tell = "import os; print([fd for fd in os.listdir('/dev/fd') if int(fd) > 3], 'ROPEWALK_LEASH' in os.environ)"
+    tell = "import os; print([fd for fd in os.listdir('/dev/fd') if int(fd) > 3], 'ROPEWALK_PARENT_LINK' in os.environ)"
     return subprocess.run(
         [sys.executable, "-c", tell], capture_output=True, text=True, check=True, close_fds=False
     ).stdout

@@ -22,7 +22,7 @@ CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 EVERYDAY = [
     r"workers \w{4}, \w{4}, \w{4} are up",
     r"7 jobs queued in one transaction",
-    r"send_email ada@example.org: attempt 1 failed \(MailServerBusy: 451 try again later\), tries again in 0.5 s",
+    r"send_email ada@example.org: attempt 1 failed \(MailServerBusy: 451 try again later\), next attempt in 0.5 s",
     r"charge_card 1042 failed for good \(LedgerClosed: ",
     r"refund 1042 queued in the same transaction",
     r"crunch 90000 done",
@@ -30,7 +30,7 @@ EVERYDAY = [
 ]
 """in any order"""
 _KILLED = (
-    r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease runs out"
+    r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease expires"
 )
 _FROZEN = r"worker (?P<frozen>\w{4}) frozen \(SIGSTOP\) while running transcribe interview.wav at \d0 %"
 _END = [

@@ -12,8 +12,8 @@ import pytest
 from ropewalk import JobInfo, State
 from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.jobs import Crunched, Processed
-from ropewalk.cli.demo.performance import document
 from ropewalk.cli.demo.promises import promises
+from ropewalk.cli.demo.run import document
 from ropewalk.cli.render import to_json
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ropewalk.cli.command import Command, Group
-from ropewalk.cli.errors import MEANING
+from ropewalk.cli.errors import EXIT_CODE_MEANINGS
 from ropewalk.cli.group import root
 from tests.cli.conftest import Run
 
@@ -107,7 +107,7 @@ def test_help_says_everything(path: tuple[str, ...]) -> None:
     command, text = COMMANDS[path], help_of(path)
     assert isinstance(command, Command | Group)
     assert all(example in text for example in command.examples)
-    assert all(meaning in text for meaning in MEANING.values())
+    assert all(meaning in text for meaning in EXIT_CODE_MEANINGS.values())
     assert command.help is not None
     assert command.help.split("\n")[0] in text
     assert max(map(len, text.splitlines())) <= 100

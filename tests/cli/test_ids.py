@@ -32,7 +32,7 @@ def test_one_that_means_several_is_refused_and_names_them(
     app.sync.enqueue(shop.divide(1, b=2), id="order-78-beta", delay=60)
     done = ropewalk(*command, part)
     assert (done.code, done.out) == (2, "")
-    assert f"'{part}' is part of 2 ids of jobs, give more of it: " in done.err
+    assert f"'{part}' is part of 2 ids of jobs, give a longer part: " in done.err
     assert "order-77-beta (add, scheduled)" in done.err
     assert "order-78-beta (divide, delayed)" in done.err
     states = app.sync.states(["order-77-beta", "order-78-beta"])

@@ -13,7 +13,7 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
     done = ropewalk("quotas", "set", "--tenant", "acme", *every)
     assert done.code == 0
     assert done.out == (
-        "tenant acme  at most 100 waiting, at most 5 at once, at most 100 in 0.5 s (sliding) coming in, "
+        "tenant acme  at most 100 waiting, at most 5 at once, at most 100 in 0.5 s (sliding) submitted, "
         "at most 4096 bytes an input\n"
     )
     assert ropewalk("quotas", "set", "--tenant", "*", "--pending", "9", "--json").json == {"set": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk import App
-from ropewalk.cli.stats_view import pace, sparkline
+from ropewalk.cli.stats_view import rate_text, sparkline
 from tests.cli.conftest import Run
 
 
@@ -76,4 +76,4 @@ def test_a_sparkline_shows_what_is_not_nothing() -> None:
     ],
 )
 def test_a_pace_is_told_in_a_unit_one_can_picture(count: int, seconds: float, said: str) -> None:
-    assert pace(count, seconds) == said
+    assert rate_text(count, seconds) == said

@@ -29,8 +29,8 @@ def test_a_worker_of_another_process_is_told_to_drain(ropewalk: Run, start: Star
     (place / "go").touch()
     _, log = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert "told to drain, by app.drain_worker or `ropewalk workers drain`" in log
-    assert "drained: every job it held is finished or given back" in log
+    assert "asked to drain by app.drain_worker or `ropewalk workers drain`" in log
+    assert "drained: every job of this worker is finished or given back" in log
     assert app.sync.get(job_id).result == "gone"
     assert ropewalk("workers", "list").out == "no workers: start one with `ropewalk worker module:app`\n"
 

@@ -173,7 +173,7 @@ def test_a_handler_that_does_not_end_is_told(start: Start, app: App, place: Path
     process.terminate()
     out, err = ended(process)
     assert out == "False\n"
-    assert "a handler did not end when it was told to: leaving it behind" in err
+    assert "a handler did not end when it was told to: the process ends without it" in err
 
 
 def test_a_cancelled_run_drains(start: Start, app: App, place: Path) -> None:

@@ -1,1 +1,1 @@
-"""The command line: a module a command, each a thin shell around the client's own verbs."""
+"""The command line: one module or package for each command, which mostly calls a method of the client."""

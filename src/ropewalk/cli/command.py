@@ -1,4 +1,4 @@
-"""The shape of every command: a help page that ends with examples and the exit codes."""
+"""The base classes of all commands, whose help pages end with examples and exit codes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from ropewalk.cli.errors import MEANING
+from ropewalk.cli.errors import EXIT_CODE_MEANINGS
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
 class Command(click.Command):
-    """Like click's, with `examples`: command lines, each optionally followed by `  # what it does`."""
+    """A command whose help page shows `examples`: command lines, each optionally followed by `  # what it does`."""
 
     def __init__(self, *args: Any, examples: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -24,7 +24,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """The same for a command of commands, which are listed in the order they were added."""
+    """A group of commands, listed in the order in which they were added; its help page shows `examples`, too."""
 
     def __init__(self, *args: Any, examples: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -42,4 +42,4 @@ def _write_ending(examples: Sequence[str], formatter: click.HelpFormatter) -> No
         for example in examples:
             formatter.write(f"{'':{formatter.current_indent}}{example}\n")
     with formatter.section("Exit codes"):
-        formatter.write_dl([(str(code.value), meaning) for code, meaning in MEANING.items()])
+        formatter.write_dl([(str(code.value), meaning) for code, meaning in EXIT_CODE_MEANINGS.items()])

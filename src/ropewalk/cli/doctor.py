@@ -1,4 +1,4 @@
-"""`ropewalk doctor`: is everything as it should be? Each line says what is the case, and what to do."""
+"""`ropewalk doctor`: examines a store and prints one line for each finding, with advice on what to do."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def doctor(target: Target, *, deep: bool, as_json: bool) -> ExitCode:
     pauses, limits, schedules and tables. It changes nothing. The exit code is 0 if nothing needs to be done, 1 if there
     are warnings (jobs wait or will have to wait), and 3 if the store cannot be used or may lose jobs.
     """
-    logging.getLogger("ropewalk").addHandler(logging.NullHandler())  # what a store would warn of is a finding here
+    logging.getLogger("ropewalk").addHandler(
+        logging.NullHandler()
+    )  # warnings of the store are shown as findings instead
     app = target.app(allow_weaker_durability=True)
     refuse_memory(app)
     findings = asyncio.run(_examined(app, deep=deep))

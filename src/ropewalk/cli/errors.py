@@ -1,4 +1,4 @@
-"""Exit codes, and how an error becomes one line on stderr. A traceback is left to errors that are not ropewalk's."""
+"""Turns errors into exit codes and one line on stderr; only errors that are not ropewalk's own show a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ropewalk.cli.render import safe
 from ropewalk.errors import RopewalkError
 from ropewalk.fleet.exit_codes import ExitCode, code_for
 
-MEANING: Final = {
+EXIT_CODE_MEANINGS: Final = {
     ExitCode.OK: "success",
     ExitCode.FAILED: "failed, refused or not found",
     ExitCode.USAGE: "wrong usage: an option, a URL, or an app that cannot be imported",
@@ -21,7 +21,7 @@ MEANING: Final = {
 
 
 def exit_code_of(command: click.Command) -> int:
-    """Run a command line to its end; whatever happens is an exit code, and in trouble one line on stderr."""
+    """Run the command line, print an error as one line on stderr, and return the exit code."""
     try:
         answer: object = command.main(prog_name="ropewalk", standalone_mode=False)
         sys.stdout.flush()
@@ -30,7 +30,7 @@ def exit_code_of(command: click.Command) -> int:
     except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Nothing may be flushed at exit: it would complain.
+        # The reader (head, less) has closed the pipe. Flushing stdout at exit would raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except RopewalkError as error:
@@ -40,18 +40,18 @@ def exit_code_of(command: click.Command) -> int:
 
 
 def complain(message: str) -> None:
-    """One line, whatever the message holds."""
+    """Print an error as one line on stderr."""
     click.echo(f"error: {safe(' '.join(message.split()))}", err=True)
 
 
 def warn(message: str) -> None:
-    """One line beside an answer that may not be what was meant."""
+    """Print a warning as one line on stderr; the command goes on."""
     click.echo(f"warning: {safe(' '.join(message.split()))}", err=True)
 
 
 def _misused(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()  # nothing was asked: the help is the answer
+        error.show()  # no command was named, so the help page is shown
         return error.exit_code
     asked = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
     complain(f"{error.format_message().rstrip('.')}{asked}")

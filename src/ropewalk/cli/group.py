@@ -1,4 +1,4 @@
-"""`ropewalk` itself: the list of commands. Each lives in a module of its own, imported when it is asked for."""
+"""The list of all commands of `ropewalk`; the module of a command is imported only when the command is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "doctor": "ropewalk.cli.doctor:doctor",
     "migrate": "ropewalk.cli.migrate:migrate",
 }
-"""name → module:attribute, in the order of the help page"""
+"""Each command's name with its `module:attribute`, in the order of the help page."""
 
 EXAMPLES: Final = (
     "ropewalk demo                                  # takes 15 seconds",
@@ -36,6 +36,8 @@ EXAMPLES: Final = (
 
 
 class LazyGroup(Group):
+    """The group of all commands, which imports the module of a command when it is used."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

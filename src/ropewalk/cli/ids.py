@@ -1,6 +1,7 @@
-"""Ids as people type them: whole, or any part that begins or ends exactly one of them.
+"""Finds the job or worker that somebody means by a part of its id.
 
-Lists and trees print the endings of ids, because ids that were made together begin alike.
+An id may be given whole, or by its beginning or ending if that belongs to only one id. Lists and trees print the
+endings of ids, because ids that were made at the same time begin alike.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from ropewalk.domain.search import Order
 from ropewalk.errors import InvalidInput
 
 PAGE: Final = 1000
-LOOKED_THROUGH_MAX: Final = 50_000
-"""So many of the newest jobs are looked through for an ending."""
+SEARCHED_MAX: Final = 50_000
+"""How many of the newest jobs are searched for an ending."""
 NAMED_MAX: Final = 10
+"""How many candidates an error names."""
 
 
 async def job_id(client: Client, given: str) -> str:
-    """The id that is meant, or what is given where no id has it as a part. Raises InvalidInput where several do."""
+    """Return the id with this part, or `given` itself if there is none; raise InvalidInput if there are several."""
     if await client.states([given]):
         return given
     begun = {job.id: job async for job in _jobs(client, Filter(text=given)) if job.id.startswith(given)}
@@ -32,12 +34,12 @@ async def job_id(client: Client, given: str) -> str:
 
 
 async def job_ids(client: Client, given: Iterable[str]) -> list[str]:
-    """All of them, before anything is done to the first."""
+    """Return the ids that are meant, so that a wrong one is noticed before anything is done to the first job."""
     return [await job_id(client, each) for each in given]
 
 
 async def worker_ids(client: StoreClient, given: Iterable[str]) -> list[str]:
-    """The same for workers."""
+    """Return the ids of the workers that are meant."""
     cards = {card.id: card for card in await client.workers()}
     found: list[str] = []
     for each in given:
@@ -47,9 +49,9 @@ async def worker_ids(client: StoreClient, given: Iterable[str]) -> list[str]:
 
 
 async def _jobs(client: Client, wanted: Filter) -> AsyncIterator[JobInfo]:
-    """The newest first."""
+    """Yield the jobs that match, newest first, up to SEARCHED_MAX."""
     cursor = None
-    for _ in range(LOOKED_THROUGH_MAX // PAGE):
+    for _ in range(SEARCHED_MAX // PAGE):
         page = await client.search(wanted, order=Order.CREATED_DESC, cursor=cursor, limit=PAGE)
         for job in page.jobs:
             yield job
@@ -63,4 +65,4 @@ def _only(given: str, found: Iterable[str], what: str, candidates: Sequence[str]
     if len(ids) < 2:
         return ids[0] if ids else given
     named = "; ".join(candidates[:NAMED_MAX]) + ("; …" if len(ids) > NAMED_MAX else "")
-    raise InvalidInput(f"{given!r} is part of {len(ids):,} ids of {what}s, give more of it: {named}", field="id")
+    raise InvalidInput(f"{given!r} is part of {len(ids):,} ids of {what}s, give a longer part: {named}", field="id")

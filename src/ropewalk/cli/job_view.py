@@ -1,4 +1,4 @@
-"""Jobs for people: a page of them as a table, one in detail, its history."""
+"""Prints jobs for people: a page of jobs as a table, one job in detail, its history and its log lines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ropewalk.runtime.system import SystemRuntime
 
 
 def echo_page(page: SearchPage) -> None:
+    """Print a page of jobs as a table."""
     if not page.jobs:
         render.echo("no jobs match")
         return
-    # In most places there is one queue, and its name says nothing: the column is there when it does.
+    # The column is left out if all jobs are in the default queue, as in most apps.
     with_queue = any(job.queue != DEFAULT_QUEUE for job in page.jobs)
     header = ["ID", "TYPE", "STATE", "ATTEMPT", "AGE"]
     now = to_datetime(SystemRuntime().now())
@@ -37,12 +38,16 @@ def echo_page(page: SearchPage) -> None:
 
 
 def echo_job(job: JobInfo) -> None:
+    """Print everything about one job."""
     render.echo_details(
         [
             ("id", job.id),
             ("type", render.safe(job.type)),
-            ("state", render.state(job.state) + (" (asked to cancel)" if job.cancel_requested else "")),
-            ("attempt", _attempts(job) + (f", {job.crashes} lost with their worker" if job.crashes else "")),
+            ("state", render.state(job.state) + (" (a cancellation is requested)" if job.cancel_requested else "")),
+            (
+                "attempt",
+                _attempts(job) + (f", of which {job.crashes} were lost with their worker" if job.crashes else ""),
+            ),
             ("run", str(job.run) if job.run > 1 else None),
             ("queue", render.safe(job.queue)),
             ("priority", str(job.priority) if job.priority else None),
@@ -59,6 +64,7 @@ def echo_job(job: JobInfo) -> None:
 
 
 def echo_history(history: Sequence[HistoryInfo]) -> None:
+    """Print the history of a job as a table."""
     render.echo()
     render.echo_table(
         ("REV", "AT", "WHAT", "ATTEMPT", "WORKER", "WHY"),
@@ -77,6 +83,7 @@ def echo_history(history: Sequence[HistoryInfo]) -> None:
 
 
 def echo_logs(lines: Sequence[LogInfo]) -> None:
+    """Print the log lines of a job as a table."""
     render.echo()
     if not lines:
         render.echo("the job logged nothing")
@@ -96,7 +103,7 @@ def echo_logs(lines: Sequence[LogInfo]) -> None:
 
 
 def presentable(job: JobInfo) -> JobInfo:
-    """With arguments and result that a JSON document can hold, whatever they were; secrets hidden."""
+    """Return the job with arguments and result that fit into a JSON document, and with secrets hidden."""
     return replace(job, arguments=_shown(job.arguments, job), result=render.plain(_shown_result(job)))
 
 

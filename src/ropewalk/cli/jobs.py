@@ -1,4 +1,4 @@
-"""`ropewalk jobs`: list them, show one, retry, cancel."""
+"""`ropewalk jobs`: lists, shows, retries and cancels jobs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import complain
-from ropewalk.cli.given_arguments import given_arguments
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
+from ropewalk.cli.json_arguments import json_arguments
 from ropewalk.cli.schedule_options import tag_of
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
@@ -108,11 +108,14 @@ def list_(
 )
 @click.argument("job_id", metavar="ID")
 @target_options
-@click.option("--history", "with_history", is_flag=True, help="Also show everything that happened to it.")
-@click.option("--logs", "with_logs", is_flag=True, help="Also show the lines that its handler logged.")
+@click.option("--history", "with_history", is_flag=True, help="Also show everything that has happened to the job.")
+@click.option("--logs", "with_logs", is_flag=True, help="Also show the lines that the handler of the job has logged.")
 @json_option
 def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as_json: bool) -> None:
-    """Show one job: arguments (secrets hidden), result, error, times."""
+    """Show the arguments, result, error and times of one job.
+
+    Arguments and results that are secrets are hidden.
+    """
 
     async def look(client: Client) -> tuple[JobInfo, list[HistoryInfo] | None, list[LogInfo] | None]:
         meant = await ids.job_id(client, job_id)
@@ -154,13 +157,13 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
     A job keeps its id and has all its attempts again. --arguments takes JSON in the form that `jobs show` prints:
     decimals, dates and UUIDs are strings, bytes are base64, sets are arrays.
     """
-    given, app = given_arguments(arguments), target.app()
+    given, app = json_arguments(arguments), target.app()
 
     async def again(client: Client) -> list[RetryResult]:
         meant = await ids.job_ids(client, job_ids)
         if given is None:
             return [await client.retry(each) for each in meant]
-        # The arguments of all are read before the first is queued again.
+        # The arguments of all jobs are checked before the first job is queued again.
         read = {each: given.of(app.registry, (await client.get(each)).type) for each in meant}
         return [await client.retry(each, arguments=read[each]) for each in meant]
 
@@ -178,7 +181,7 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
     cls=Command,
     examples=[
         "ropewalk jobs cancel 0198f2c4-... --reason 'the customer left' --app shop:app",
-        "ropewalk jobs cancel 0198f2c4-... --force    # a running handler is stopped, not asked",
+        "ropewalk jobs cancel 0198f2c4-... --force    # stop a running handler instead of asking it",
     ],
 )
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)

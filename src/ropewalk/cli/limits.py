@@ -1,4 +1,4 @@
-"""`ropewalk limits`: how many jobs run at once, and how many start in a span of time, fleet-wide."""
+"""`ropewalk limits`: lists, sets and removes fleet-wide limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from ropewalk.worker.worker import limits_in
 
 T = TypeVar("T")
 
-every_tenant_option = click.option("--every-tenant", is_flag=True, help="Limits on all tenants together, not on one.")
+every_tenant_option = click.option(
+    "--every-tenant", is_flag=True, help="Use limits on all tenants together instead of limits on one tenant."
+)
 
 
 @click.group(
@@ -69,7 +71,7 @@ def list_(target: Target, *, every_tenant: bool, as_json: bool) -> None:
 
 
 class Listed(NamedTuple):
-    """A limit, whether the store has it, and the types whose code declares it, as far as the app is known."""
+    """A limit, whether the store has it, and the job types of the app that declare it."""
 
     use: LimitUse
     stored: bool
@@ -77,7 +79,7 @@ class Listed(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for people."""
+        """Where the limit comes from, in words."""
         if not self.use.limit.declared:
             return "set at run time"
         code = f"code of {', '.join(self.types)}" if self.types else "code"
@@ -91,7 +93,7 @@ def _declared_by(app: App, limit: FlowLimit) -> list[str]:
 
 
 def limited(command: Callable[..., T]) -> Callable[..., T]:
-    """Adds --queue, --type, --key and --every-tenant."""
+    """Add the options --queue, --type, --key and --every-tenant."""
     command = every_tenant_option(command)
     command = click.option(
         "--key",
@@ -113,8 +115,12 @@ def limited(command: Callable[..., T]) -> Callable[..., T]:
 )
 @target_options
 @limited
-@click.option("--concurrency", type=int, metavar="N", help="At most N jobs run at once, in the whole fleet.")
-@click.option("--rate", metavar="N/SECONDS", help="At most N jobs start in so many seconds, like 100/60.")
+@click.option(
+    "--concurrency", type=int, metavar="N", help="Largest number of jobs that run at once in the whole fleet."
+)
+@click.option(
+    "--rate", metavar="N/SECONDS", help="Largest number of jobs that start within so many seconds, like 100/60."
+)
 @click.option(
     "--algorithm",
     type=click.Choice(ALGORITHMS),
@@ -138,19 +144,19 @@ def set_(
     """Set or replace the limit of a queue, a type or a key.
 
     Name one of --queue, --type and --key, and give --concurrency, --rate or both. The limit applies from the next claim
-    on; running jobs go on.
+    on; jobs that run already are not affected.
     """
-    pace = None if rate is None else rate_in(rate, algorithm, "--rate")
+    rate_limit = None if rate is None else rate_from(rate, algorithm, "--rate")
     target.warn_of_unknown_types(type)
     target.run(
         lambda client: client.set_limit(
-            queue=queue, type=type, key=key, concurrency=concurrency, rate=pace, every_tenant=every_tenant
+            queue=queue, type=type, key=key, concurrency=concurrency, rate=rate_limit, every_tenant=every_tenant
         )
     )
     if as_json:
         render.echo_json({"set": True})
     else:
-        render.echo(f"{_named(queue, type, key)}  {_told(concurrency, pace)}")
+        render.echo(f"{_named(queue, type, key)}  {_told(concurrency, rate_limit)}")
 
 
 @limits.command("remove", cls=Command, examples=["ropewalk limits remove --key stripe --app shop:app"])
@@ -178,7 +184,8 @@ def remove(
     return ExitCode.OK if gone else ExitCode.FAILED
 
 
-def rate_in(given: str, algorithm: Algorithm, option: str) -> Rate:
+def rate_from(given: str, algorithm: Algorithm, option: str) -> Rate:
+    """Return the rate that the value N/SECONDS of an option means; raise UsageError for anything else."""
     count, _, seconds = given.partition("/")
     try:
         number, per = int(count), float(seconds)
@@ -194,20 +201,21 @@ def _named(queue: str | None, of_type: str | None, key: str | None) -> str:
 
 def _told(concurrency: int | None, rate: Rate | None) -> str:
     at_once = [] if concurrency is None else [f"at most {concurrency} at once"]
-    return ", ".join([*at_once, *([] if rate is None else [f"at most {pace_of(rate)}"])])
+    return ", ".join([*at_once, *([] if rate is None else [f"at most {rate_text(rate)}"])])
 
 
-def pace_of(rate: Rate) -> str:
+def rate_text(rate: Rate) -> str:
+    """Return a rate in words."""
     return f"{rate.count} in {rate.per:g} s ({rate.algorithm})"
 
 
 def _row(listed: Listed) -> tuple[str, ...]:
     use, limit = listed.use, listed.use.limit
     at_once = "" if limit.concurrency is None else str(limit.concurrency)
-    pace = "" if limit.rate is None else pace_of(limit.rate)
+    rate_limit = "" if limit.rate is None else rate_text(limit.rate)
     running = f"{use.in_use} in {len(use.keys)} keys" if use.keys else str(use.in_use)
     whose = "every tenant" if limit.tenant == EVERY_TENANT else f"tenant {limit.tenant}"
-    told = (limit.kind, limit.name, running, at_once, pace, whose, listed.origin)
+    told = (limit.kind, limit.name, running, at_once, rate_limit, whose, listed.origin)
     return tuple(map(render.safe, told))
 
 

@@ -1,5 +1,6 @@
-"""`module:name` → the App, or the Worker: imported with the current directory on the path, and with errors that say
-what to fix.
+"""Finds the App or Worker that `module:name` names, with errors that say what to fix.
+
+Modules are imported with the current directory on the path.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "plat
 
 
 def load_app(path: str) -> App:
+    """Return the app that `module:name` names."""
     found, module = _loaded(path, _apps_of)
     if not isinstance(found, App):
         raise click.ClickException(f"{path} is a {type(found).__name__}, not a ropewalk.App ({_apps_of(module)})")
@@ -32,7 +34,7 @@ def load_app(path: str) -> App:
 
 
 def load_app_or_worker(path: str) -> App | Worker | WorkerProcesses:
-    """What `ropewalk worker` can run."""
+    """Return the app or the worker that `module:name` names, which `ropewalk worker` can run."""
     found, module = _loaded(path, _all_of)
     if not isinstance(found, App | Worker | WorkerProcesses):
         kind = type(found).__name__
@@ -41,7 +43,7 @@ def load_app_or_worker(path: str) -> App | Worker | WorkerProcesses:
 
 
 def _loaded(path: str, instead: Callable[[ModuleType], str]) -> tuple[object, ModuleType]:
-    """And the module it was found in; `instead` says what else could have been named there."""
+    """Return the named object and its module; `instead` describes what else could have been named there."""
     module_name, colon, attribute = path.partition(":")
     if not colon or not module_name or not attribute:
         raise click.ClickException(
@@ -69,13 +71,13 @@ def _imported(name: str) -> ModuleType:
     except RopewalkError as error:
         raise type(error)(f"importing {name!r}: {error}{_place(error)}") from error
     except Exception as error:
-        # The user's own code, not ours: where it went wrong is what they need.
+        # An error in the user's own code: the message shows where it was raised.
         told = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise click.ClickException(f"importing {name!r} failed: {told}{_place(error)}") from error
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the user's own code on the way to the error; of a library where none of it is the user's."""
+    """Return the last line of the user's own code in the traceback, or of a library if there is no such line."""
     ours = (str(Path(__file__).parents[1]), importlib.__file__, "<")
     lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(ours)]
     own = [each for each in lines if not each.filename.startswith(_LIBRARIES)] or lines

@@ -1,4 +1,4 @@
-"""`ropewalk migrate`: bring a store's schema up to date, or say what that would be."""
+"""`ropewalk migrate`: brings the schema of a store up to date, or shows what that would change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ropewalk queues`: what waits and runs in each, pause and resume."""
+"""`ropewalk queues`: lists, pauses and resumes queues."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def list_(target: Target, *, as_json: bool) -> None:
 @target_options
 @json_option
 def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Start no more jobs of these queues; running jobs go on."""
+    """Start no more jobs of these queues; running jobs finish."""
     _change(target, names, lambda client, name: client.pause(name), "paused", as_json=as_json)
 
 
@@ -95,7 +95,7 @@ def _change(
 
 
 async def _known(client: StoreClient, target: Target) -> set[str]:
-    """The queues that jobs, workers or job types name, as far as anybody can tell."""
+    """Return the queues that a job, a worker or a job type names."""
     stored = {each.name for each in await client.queues()}
     served = {name for card in await client.workers() for name in card.queues or ()}
     types = () if target.app_path is None else target.app().registry

@@ -1,4 +1,4 @@
-"""`ropewalk quotas`: how much one tenant may have waiting, running and coming in."""
+"""`ropewalk quotas`: lists, sets and removes the quotas of tenants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import complain
-from ropewalk.cli.limits import pace_of, rate_in
+from ropewalk.cli.limits import rate_from, rate_text
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.limits.fleet_limit import ANY
@@ -52,9 +52,13 @@ def list_(target: Target, *, as_json: bool) -> None:
     ],
 )
 @target_options
-@click.option("--pending", type=int, metavar="N", help="At most N jobs may wait.")
-@click.option("--running", type=int, metavar="N", help="At most N jobs run at once.")
-@click.option("--submissions", metavar="N/SECONDS", help="At most N jobs come in in so many seconds, like 100/60.")
+@click.option("--pending", type=int, metavar="N", help="Largest number of jobs that wait.")
+@click.option("--running", type=int, metavar="N", help="Largest number of jobs that run at once.")
+@click.option(
+    "--submissions",
+    metavar="N/SECONDS",
+    help="Largest number of jobs that are submitted within so many seconds, like 100/60.",
+)
 @click.option(
     "--algorithm",
     type=click.Choice(ALGORITHMS),
@@ -62,7 +66,7 @@ def list_(target: Target, *, as_json: bool) -> None:
     show_default=True,
     help="How jobs are counted for --submissions.",
 )
-@click.option("--payload-bytes", type=int, metavar="N", help="The input of one job has at most N bytes.")
+@click.option("--payload-bytes", type=int, metavar="N", help="Largest size of the input of one job, in bytes.")
 @json_option
 def set_(
     target: Target,
@@ -79,10 +83,14 @@ def set_(
     The quota applies from the next submission and claim on; existing jobs stay. Parts that you leave out are not
     bounded. The quota of the tenant '*' is the default for every tenant, for the parts that its own quota leaves out.
     """
-    pace = None if submissions is None else rate_in(submissions, algorithm, "--submissions")
-    quota = Quota(tenant=target.tenant, pending=pending, running=running, submissions=pace, payload_bytes=payload_bytes)
+    rate_limit = None if submissions is None else rate_from(submissions, algorithm, "--submissions")
+    quota = Quota(
+        tenant=target.tenant, pending=pending, running=running, submissions=rate_limit, payload_bytes=payload_bytes
+    )
     target.run(
-        lambda client: client.set_quota(pending=pending, running=running, submissions=pace, payload_bytes=payload_bytes)
+        lambda client: client.set_quota(
+            pending=pending, running=running, submissions=rate_limit, payload_bytes=payload_bytes
+        )
     )
     if as_json:
         render.echo_json({"set": True})
@@ -106,7 +114,7 @@ def remove(target: Target, *, as_json: bool) -> ExitCode:
 
 
 async def _all(client: StoreClient) -> list[tuple[Quota, QuotaUse | None]]:
-    """Each as it was set, with what its tenant has; the one for everybody has nothing itself."""
+    """Return each quota with its use; the quota for all tenants has no use of its own."""
     return [
         (quota, None if quota.tenant == ANY else await client.tenant(quota.tenant).quota())
         for quota in await client.quotas()
@@ -121,7 +129,7 @@ def _told(quota: Quota) -> str:
     parts = [
         None if quota.pending is None else f"at most {quota.pending} waiting",
         None if quota.running is None else f"at most {quota.running} at once",
-        None if quota.submissions is None else f"at most {pace_of(quota.submissions)} coming in",
+        None if quota.submissions is None else f"at most {rate_text(quota.submissions)} submitted",
         None if quota.payload_bytes is None else f"at most {quota.payload_bytes} bytes an input",
     ]
     return ", ".join(part for part in parts if part is not None)
@@ -133,7 +141,7 @@ def _row(quota: Quota, use: QuotaUse | None) -> tuple[str, ...]:
         render.safe(quota.tenant),
         _part(quota.pending, None if use is None else use.pending),
         _part(quota.running, None if use is None else use.running),
-        "" if rate is None else _part(pace_of(rate), None if use is None else use.submissions),
+        "" if rate is None else _part(rate_text(rate), None if use is None else use.submissions),
         "" if quota.payload_bytes is None else str(quota.payload_bytes),
     )
 

@@ -1,6 +1,6 @@
-"""What the commands print: aligned tables and details for people, one JSON document for machines.
+"""Prints answers of commands: aligned tables and details for people, or one JSON document for programs.
 
-Stored text is data: control characters in it are shown escaped, so that no job can speak to somebody's terminal.
+Control characters in stored text are escaped, so that the text of a job cannot control somebody's terminal.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ COLOURS: Final = {
 
 
 def echo(text: str = "") -> None:
-    """Colours only where a terminal shows them, and nobody asked for none."""
+    """Print a line, in colours only on a terminal and if $NO_COLOR is not set."""
     click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def echo_json(document: object) -> None:
+    """Print a document as indented JSON."""
     click.echo(msgspec.json.format(to_json(document), indent=2))
 
 
 def to_json(value: object) -> str:
+    """Return any value as JSON on one line."""
     return msgspec.json.encode(plain(value)).decode()
 
 
 def plain(value: object) -> object:
-    """As JSON can say it, timestamps in ISO 8601; what it has no form for is shown as its text."""
+    """Return the value as JSON types, with timestamps in ISO 8601; what JSON cannot express becomes text."""
     try:
         built: object = msgspec.to_builtins(value, str_keys=True, enc_hook=str)
         msgspec.json.encode(built)
@@ -52,7 +54,7 @@ def plain(value: object) -> object:
 
 
 def echo_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell. A cell may be styled: its width is that of its text."""
+    """Print a table whose columns are as wide as their widest cell; styles of cells do not count."""
     cells = [list(header), *(list(row) for row in rows)]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(header))]
     for number, row in enumerate(cells):
@@ -61,7 +63,7 @@ def echo_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def echo_details(pairs: Iterable[tuple[str, str | None]]) -> None:
-    """One `name  value` a line; None leaves the line out, further lines of a value are indented like its first."""
+    """Print each `name  value` on a line; a value of None is left out, and further lines of a value are indented."""
     shown = [(name, value) for name, value in pairs if value is not None]
     width = max(len(name) for name, _ in shown)
     for name, value in shown:
@@ -72,24 +74,27 @@ def echo_details(pairs: Iterable[tuple[str, str | None]]) -> None:
 
 
 def state(value: State) -> str:
+    """Return the word for a state in its colour."""
     return click.style(value.value, fg=COLOURS[value])
 
 
 def safe(text: str) -> str:
-    """Stored text on one line, control characters escaped."""
+    """Return stored text on one line, with control characters escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def safe_lines(text: str) -> str:
+    """Return stored text with its lines, and with other control characters escaped."""
     return "\n".join(safe(line) for line in text.splitlines())
 
 
 def moment(at: datetime) -> str:
+    """Return a time in UTC, to the second."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def span(seconds: float) -> str:
-    """A duration in the unit a person would say it in."""
+    """Return a duration in the largest unit in which it is at least 2."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

@@ -1,4 +1,4 @@
-"""The options of `ropewalk schedules create` and `edit`, and what they say to the client."""
+"""The options of `ropewalk schedules create` and `edit`, and their translation into arguments of the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 from msgspec import Struct
 
-from ropewalk.cli.given_arguments import GivenArguments, given_arguments
+from ropewalk.cli.json_arguments import JsonArguments, json_arguments
 from ropewalk.cli.stats import seconds_of
 from ropewalk.cli.target import Target
 from ropewalk.definitions.options import EnqueueOptions
@@ -21,20 +21,21 @@ T = TypeVar("T")
 
 
 def optional_seconds_of(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Parse a duration that may be missing (a callback of click)."""
     return None if value is None else seconds_of(ctx, param, value)
 
 
-class ScheduleWords(Struct, frozen=True):
-    """What was given on the command line."""
+class ParsedOptions(Struct, frozen=True):
+    """The options of one command line, checked against each other."""
 
     timing: ScheduleOptions
-    """cron, timezone, every, next, run and missed"""
+    """The options cron, timezone, every, next, run and missed, as far as they were given."""
     type: str | None
-    arguments: GivenArguments | None
+    arguments: JsonArguments | None
     using: EnqueueOptions
 
     def options_of(self, registry: Registry) -> ScheduleOptions:
-        """The options of a schedule; where a type is named, with a job of it."""
+        """Return the options of the schedule, with a job if --type names its type."""
         options = self.timing
         if self.type is None:
             return options
@@ -43,8 +44,8 @@ class ScheduleWords(Struct, frozen=True):
         return {**options, "job": job.using(**self.using) if self.using else job}
 
 
-def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> ScheduleWords:
-    """Raises UsageError where options do not fit one another."""
+def parsed_options(target: Target, given: Mapping[str, Any], *, creating: bool) -> ParsedOptions:
+    """Parse the options; raise UsageError if some are missing or contradict each other."""
     timing = {
         name: given[name] for name in ("cron", "timezone", "every", "next", "run", "missed") if given[name] is not None
     }
@@ -55,14 +56,14 @@ def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> Sch
     }
     if given["tags"]:
         using["tags"] = dict(tag_of(each) for each in given["tags"])
-    words = ScheduleWords(
+    parsed = ParsedOptions(
         timing=cast("ScheduleOptions", timing),
         type=given["type"],
-        arguments=given_arguments(given["arguments"]),
+        arguments=json_arguments(given["arguments"]),
         using=cast("EnqueueOptions", using),
     )
     if target.app_path is None:
-        for option, value in (("--type", words.type), ("--arguments", words.arguments)):
+        for option, value in (("--type", parsed.type), ("--arguments", parsed.arguments)):
             if value is not None:
                 raise click.UsageError(f"{option} needs --app, which knows the job type and checks its arguments")
     if creating:
@@ -70,13 +71,13 @@ def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> Sch
             if all(given[name] is None for name in names):
                 options = " or ".join(f"--{name}" for name in names)
                 raise click.UsageError(f"no option says {question}: give {options}")
-    if creating and words.type is None and (words.arguments is not None or words.using):
+    if creating and parsed.type is None and (parsed.arguments is not None or parsed.using):
         raise click.UsageError("there are options of a job, but no job type: give --type")
-    return words
+    return parsed
 
 
 def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
-    """Adds them all; the command gets them as one mapping named `given`."""
+    """Add the options of a schedule and its job; the command gets them as one mapping named `given`."""
 
     @click.option("--cron", metavar="TEXT", help="Fire by this cron expression, like '30 3 * * *'.")
     @click.option(
@@ -106,7 +107,7 @@ def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
         "--delay",
         metavar="DURATION",
         callback=optional_seconds_of,
-        help="Time that a job waits after its fire, like 90s.",
+        help="Time that the job waits after the schedule has fired, like 90s.",
     )
     @click.option("--max-attempts", type=int, metavar="N", help="Largest number of attempts of the job, 1 to 100.")
     @click.option("--timeout", metavar="DURATION", callback=optional_seconds_of, help="Time limit of an attempt.")
@@ -130,7 +131,7 @@ def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
 
 
 def tag_of(given: str) -> tuple[str, str]:
-    """One value of `--tag`."""
+    """Split one value of `--tag` into name and value."""
     name, equals, value = given.partition("=")
     if not equals or not name:
         raise click.UsageError(f"--tag {given!r} is not NAME=VALUE, like customer=42")

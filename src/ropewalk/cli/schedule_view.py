@@ -1,4 +1,4 @@
-"""Schedules for people: all of them as a table, one in detail, its fires to come."""
+"""Prints schedules for people: all as a table, one in detail, and its next fires."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ropewalk.runtime.system import SystemRuntime
 
 
 def echo_schedules(schedules: Sequence[ScheduleInfo]) -> None:
+    """Print schedules as a table."""
     if not schedules:
         render.echo("no schedules")
         return
@@ -39,6 +40,7 @@ def echo_schedules(schedules: Sequence[ScheduleInfo]) -> None:
 
 
 def echo_schedule(info: ScheduleInfo) -> None:
+    """Print everything about one schedule."""
     arguments = None if info.arguments is None else render.safe(render.to_json(_shown(info.arguments, info)))
     render.echo_details(
         [
@@ -60,7 +62,7 @@ def echo_schedule(info: ScheduleInfo) -> None:
 
 
 def echo_fires(info: ScheduleInfo) -> None:
-    """One a line, in the schedule's own time zone and in UTC where that is another."""
+    """Print the next fires, in the time zone of the schedule and, if that is another one, in UTC."""
     now = _now()
     apart = info.timezone not in {None, "UTC"}
     header = ["FIRE", *(["UTC"] if apart else []), "IN"]
@@ -72,7 +74,7 @@ def echo_fires(info: ScheduleInfo) -> None:
 
 
 def presentable(info: ScheduleInfo) -> ScheduleInfo:
-    """With arguments that a JSON document can hold, whatever they were; secrets hidden."""
+    """Return the schedule with arguments that fit into a JSON document, and with secrets hidden."""
     return replace(info, arguments=None if info.arguments is None else _shown(info.arguments, info))
 
 
@@ -91,10 +93,10 @@ def _state(info: ScheduleInfo) -> str:
 
 
 def _local(fire: datetime, info: ScheduleInfo) -> str:
-    """As the clock that the schedule reads shows it."""
+    """Return a time in the time zone of the schedule."""
     try:
         shown = fire.astimezone(UTC if info.timezone in {None, "UTC"} else ZoneInfo(str(info.timezone)))
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a schedule of a machine that knows more zones
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # this machine does not know the time zone
         shown = fire
     return f"{shown:%Y-%m-%d %H:%M:%S %Z}"
 

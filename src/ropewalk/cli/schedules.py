@@ -13,7 +13,7 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import complain
 from ropewalk.cli.job_view import presentable as presentable_job
-from ropewalk.cli.schedule_options import schedule_options, words_of
+from ropewalk.cli.schedule_options import parsed_options, schedule_options
 from ropewalk.cli.schedule_view import echo_fires, echo_schedule, echo_schedules, presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
@@ -128,8 +128,8 @@ def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool
     Give one of --cron, --every and --next for the times, and one of --type and --run for the job. No schedule may have
     the name yet.
     """
-    words, app = words_of(target, given, creating=True), target.app()
-    options = words.options_of(app.registry)
+    parsed, app = parsed_options(target, given, creating=True), target.app()
+    options = parsed.options_of(app.registry)
     info = asyncio.run(target.within(app, lambda client: client.create_schedule(name, dry_run=dry_run, **options)))
     _tell_stored(info, "created", dry_run=dry_run, as_json=as_json)
 
@@ -153,18 +153,18 @@ def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, 
     other arguments stay as they are. Concurrent edits do not undo one another. Fires that are already due by the old
     times are enqueued together with the edit. After an edit, code that declares the schedule no longer changes it.
     """
-    words, app = words_of(target, given, creating=False), target.app()
-    options = words.options_of(app.registry)
+    parsed, app = parsed_options(target, given, creating=False), target.app()
+    options = parsed.options_of(app.registry)
 
     async def change(client: Client) -> ScheduleInfo:
-        if words.type is not None:
+        if parsed.type is not None:
             return await client.edit_schedule(name, dry_run=dry_run, **options)
         arguments: Any = None
-        if words.arguments is not None:
+        if parsed.arguments is not None:
             job_type = (await client.get_schedule(name)).job_type
-            # Where a function makes the jobs, there is no type to read them by: the edit is refused with any.
-            arguments = {} if job_type is None else words.arguments.part_of(app.registry, job_type)
-        return await client.edit_schedule(name, arguments=arguments, using=words.using, dry_run=dry_run, **options)
+            # If a function makes the jobs, there is no type to decode by; the client refuses any arguments.
+            arguments = {} if job_type is None else parsed.arguments.part_of(app.registry, job_type)
+        return await client.edit_schedule(name, arguments=arguments, using=parsed.using, dry_run=dry_run, **options)
 
     info = asyncio.run(target.within(app, change))
     _tell_stored(info, "edited", dry_run=dry_run, as_json=as_json)
@@ -256,7 +256,7 @@ def _change_each(
     *,
     as_json: bool,
 ) -> None:
-    """Those that are not found do not keep the others from being changed. Raises NotFound afterwards."""
+    """Change all schedules that exist, and then raise NotFound if one of the names was not found."""
     changed: list[T] = []
     missing: list[NotFound] = []
 

@@ -1,4 +1,4 @@
-"""`ropewalk stats`: what happened lately, how fast, and how many jobs stand where."""
+"""`ropewalk stats`: counts, rates and durations of a time span, and the number of jobs in each state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ropewalk.domain.statistics.aggregation import By
 _UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})?")
 _WIDE: Final = 100
-"""columns from which on the time line has twice as many slices"""
+"""Width of the terminal from which on the timeline has twice as many slices."""
 
 
 def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """`90s`, `30min`, `1h`, `7d`, `2w`; a number alone is seconds."""
+    """Parse a duration like `90s`, `30min`, `1h`, `7d` or `2w` (a callback of click); a plain number means seconds."""
     found = _SPAN.fullmatch(value.strip())
     if found is None or float(found[1]) == 0:
         raise click.BadParameter(f"{value!r} is not a duration like 90s, 30min, 1h or 7d", ctx, param)
@@ -46,7 +46,13 @@ def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:
     show_default=True,
     help="Length of the time span until now, like 90s, 30min, 24h or 7d.",
 )
-@click.option("--by", type=click.Choice(get_args(By)), default="type", show_default=True, help="Show one row for each.")
+@click.option(
+    "--by",
+    type=click.Choice(get_args(By)),
+    default="type",
+    show_default=True,
+    help="Show one row for each type, queue, or pair of both.",
+)
 @click.option("--queue", metavar="NAME", help="Count only jobs of this queue.")
 @click.option("--type", metavar="NAME", help="Count only jobs of this type.")
 @json_option

@@ -1,4 +1,4 @@
-"""Statistics for people: a line over time, a row for each type or queue, and where jobs stand."""
+"""Prints statistics for people: timelines, a row for each type or queue, and the number of jobs in each state."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ _COUNTS: Final = {
 
 
 def echo_stats(told: Statistics, by: By) -> None:
+    """Print all statistics of one answer."""
     since, until = to_datetime(told.since), to_datetime(told.until)
     render.echo(f"{render.moment(since)} to {render.moment(until)}, in steps of {_slice(told.slice_us)}")
     render.echo()
@@ -49,7 +50,7 @@ def echo_stats(told: Statistics, by: By) -> None:
 
 
 def document(told: Statistics) -> dict[str, object]:
-    """Instants in ISO 8601, as everywhere; spans in µs, as their names say."""
+    """Return the statistics for JSON: times in ISO 8601, durations in µs."""
     return {
         "since": to_datetime(told.since),
         "until": to_datetime(told.until),
@@ -64,13 +65,13 @@ def document(told: Statistics) -> dict[str, object]:
 
 
 def sparkline(counts: Sequence[int]) -> str:
-    """The highest is full; what is not nothing is seen."""
+    """Draw counts as bars; the largest count gets a full bar, and every count above 0 a visible one."""
     top = max(counts, default=0)
     return "".join(_BARS[-(-count * len(_BARS) // top) - 1] if count else _NOTHING for count in counts)
 
 
-def pace(count: int, seconds: float) -> str:
-    """A rate in the unit in which it is a number one can picture."""
+def rate_text(count: int, seconds: float) -> str:
+    """Return a rate per second, minute or hour, in the first of these units in which it is at least 1."""
     for per, unit in ((1, "s"), (60, "min"), (3_600, "h")):
         rate = count / seconds * per
         if rate >= 1 or unit == "h":
@@ -85,7 +86,7 @@ def _echo_lines(told: Statistics) -> None:
         if total or name == "completed":
             drawn = click.style(sparkline([count(each.flow) for each in told.line]), fg=colour)
             label = click.style(f"{name:<9}", bold=True)
-            render.echo(f"{label}  {drawn}  {_number(total):>{width}}  {pace(total, told.seconds)}")
+            render.echo(f"{label}  {drawn}  {_number(total):>{width}}  {rate_text(total, told.seconds)}")
 
 
 def _echo_shares(told: Statistics, by: By) -> None:
@@ -107,7 +108,7 @@ def _cells(flow: Flow, counts: Iterable[str], seconds: float) -> list[str]:
     wait, run, total = flow.wait, flow.run, flow.total
     return [
         *shown,
-        pace(flow.finished, seconds) if flow.finished else "",
+        rate_text(flow.finished, seconds) if flow.finished else "",
         *_spans(wait, wait.p50_us, wait.p95_us),
         *_spans(run, run.p50_us, run.p95_us, run.p99_us),
         *_spans(total, total.p95_us),
@@ -123,7 +124,7 @@ def _span(span_us: Span) -> str:
 
 
 def _echo_standing(told: Statistics) -> None:
-    """Of all jobs there are now, states in the order of a life."""
+    """Print how many jobs are in each state now."""
     states = [state for state in State if state in told.states]
     header = ["NOW", *(state.value for state in states)]
     rows = [[render.safe(f"{each.queue}/{each.type}"), *_standing(each.states, states)] for each in told.standing]
@@ -137,7 +138,7 @@ def _standing(jobs: Mapping[State, int], states: Iterable[State]) -> list[str]:
 
 
 def _echo_aligned(header: list[str], rows: list[list[str]], *, words: int) -> None:
-    """Words to the left, numbers to the right."""
+    """Print a table whose first `words` columns are aligned left and the others right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     aligned = [
         [cell if at < words else cell.rjust(widths[at]) for at, cell in enumerate(row)] for row in (header, *rows)

@@ -1,4 +1,4 @@
-"""Which store a command is about: `--app module:app`, or `--url URL` where types are unknown and values untyped."""
+"""The store that a command works on: `--app module:app`, or `--url URL`, with which job types are unknown."""
 
 from __future__ import annotations
 
@@ -27,27 +27,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Target:
+    """The app or URL that a command line names, and the tenant to work on."""
+
     app_path: str | None
     url: str | None
     tenant: str
 
     def run(self, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
-        """Open the store, do the work as this tenant, close."""
+        """Open the store, do the work with a client of the tenant, and close the store."""
         return asyncio.run(self.within(self.app(), work))
 
     def warn_of_unknown_types(self, *names: str | None) -> None:
-        """Where the app knows its types, a name that is none of them is probably mistyped."""
+        """Warn about names that are no job types of the app, because they are probably mistyped."""
         registry = Registry() if self.app_path is None else load_app(self.app_path).registry
         for name in names:
             if len(registry) > 0 and name is not None and name not in registry:
                 warn(registry.unknown(name))
 
     async def within(self, app: App, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
+        """Open this app, do the work with a client of the tenant, and close the app."""
         refuse_memory(app)
         async with app:
             return await work(app.operator(self.tenant))
 
     def app(self, *, must_exist: bool = True, allow_weaker_durability: bool = False) -> App:
+        """Return the named app, or make one for the URL, whose file must exist if `must_exist` says so."""
         if self.app_path is not None:
             return load_app(self.app_path)
         if self.url is None:
@@ -59,7 +63,7 @@ class Target:
 
 
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
-    """Adds --app, --url and --tenant; the command gets them as its first argument, a Target."""
+    """Add the options --app, --url and --tenant; the command gets them as its first argument, a Target."""
 
     @click.option(
         "--app",
@@ -82,13 +86,14 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
         if len(named) == 2:
             raise click.UsageError("an app has a store of its own: give --app or --url, not both")
         if named == ["url"]:
-            app_path = None  # what was typed beats what the environment says
+            app_path = None  # an option overrides an environment variable
         return command(Target(app_path, url, tenant), **options)
 
     return with_target
 
 
 def refuse_memory(app: App) -> None:
+    """Raise InvalidInput if the store of the app lives inside one process."""
     if app.durability is Durability.D0:
         raise InvalidInput(
             f"the store of this app is {app.url}, which only its own process can reach: "
@@ -102,7 +107,7 @@ def _given(ctx: click.Context, name: str) -> bool:
 
 
 def _refuse_missing_file(url: str) -> None:
-    """Looking must not make a new, empty store out of a mistyped name."""
+    """Raise StoreUnavailable for a missing SQLite file, so that a mistyped name does not create an empty store."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite" and not (path := Path(unquote(parts.path[1:]))).exists():
         raise StoreUnavailable(f"{masked(url)}: there is no file {path.absolute()}; is the path right?")

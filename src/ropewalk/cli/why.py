@@ -1,4 +1,4 @@
-"""`ropewalk why`: the one named cause a job is not running."""
+"""`ropewalk why`: the cause for which a job is not running."""
 
 from __future__ import annotations
 

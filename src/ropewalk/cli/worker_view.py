@@ -1,4 +1,4 @@
-"""Workers for people, and as a document: who they are, what they serve, and when they last gave a sign."""
+"""Shows workers as rows of a table and as documents for JSON."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from ropewalk.observe.why_inputs import is_alive
 from ropewalk.ports.store.leases import WorkerCard
 
 NAMES_SHOWN: Final = 4
-"""of job types, of which a worker may serve a hundred"""
+"""How many names of types, queues or tenants are shown; a worker may serve a hundred types."""
 COLOURS: Final = {"alive": "green", "draining": "yellow", "dead": "red"}
 
 
 def header() -> tuple[str, ...]:
+    """Return the titles of the columns that `row` fills."""
     return "ID", "WHERE", "STATE", "HOLDS", "SLOTS", "UP", "LAST SIGN", "SERVES"
 
 
 def row(card: WorkerCard, now: Instant) -> list[str]:
+    """Return the cells about one worker."""
     state = state_of(card, now)
     return [
         card.id,
@@ -36,6 +38,7 @@ def row(card: WorkerCard, now: Instant) -> list[str]:
 
 
 def document(card: WorkerCard, now: Instant) -> dict[str, object]:
+    """Return everything about one worker for JSON."""
     return {
         **structs.asdict(card),
         "started_at": to_datetime(card.started_at),
@@ -46,13 +49,14 @@ def document(card: WorkerCard, now: Instant) -> dict[str, object]:
 
 
 def state_of(card: WorkerCard, now: Instant) -> str:
+    """Return whether the worker is alive, draining or dead."""
     if not is_alive(card, now):
         return "dead"
     return "draining" if card.draining else "alive"
 
 
 def serving(card: WorkerCard) -> str:
-    """Its types, and where it does not serve all of them, its queues and tenants."""
+    """Return the types that the worker serves, and its queues and tenants unless it serves all of them."""
     parts = [_names(card.types)]
     if card.queues is not None:
         parts.append(f"queues {_names(card.queues)}")
@@ -62,6 +66,7 @@ def serving(card: WorkerCard) -> str:
 
 
 def age_seconds(at: Instant, now: Instant) -> float:
+    """Return how many seconds ago this was, but at least 0."""
     return max(0.0, to_seconds(now - at))
 
 

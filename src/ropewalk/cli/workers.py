@@ -1,4 +1,4 @@
-"""`ropewalk workers`: who works for a store, what they hold, and how to tell one to stop."""
+"""`ropewalk workers`: lists workers and asks them to drain."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
 
 
 async def _looked(client: StoreClient) -> tuple[list[WorkerCard], Instant]:
-    """By the store's clock: a worker is dead or alive by no other."""
+    """Return the workers and the time of the store's clock, which decides whether a worker is alive."""
     return await client.workers(), to_instant(await client.now(), "now")

@@ -1,4 +1,4 @@
-"""`ropewalk workflow`: what belongs together, drawn as a tree with states."""
+"""`ropewalk workflow`: draws the jobs of a workflow or group as a tree with their states."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def show(target: Target, *, workflow_id: str, as_json: bool) -> None:
 
 
 async def _find(client: Client, workflow_id: str) -> WorkflowInfo | GroupInfo:
-    """Labels and group ids are both given by people who do not care which is which."""
+    """Return the workflow with this id, or else the group of the job with this id."""
     labelled = await client.workflow(workflow_id)
     if labelled.nodes:
         return labelled

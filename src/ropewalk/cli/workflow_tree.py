@@ -1,4 +1,4 @@
-"""Jobs as a tree for a terminal: who queued whom, in what state, after what."""
+"""Draws jobs as a tree for a terminal, each below the job that queued it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from ropewalk.client.views.workflows import EdgeInfo
 from ropewalk.domain.workflow.dependency import ParentKind
 
 PARENTS_NAMED_MAX: Final = 3
+"""How many of the jobs that a job waited for are named behind it."""
 SIBLINGS_SHOWN_MAX: Final = 200
-"""below one job; a group of a hundred thousand is not for reading"""
+"""How many children of one job are shown, because a group may have a hundred thousand."""
 ID_CHARS: Final = 8
-"""of the end of an id: UUIDs made together begin alike"""
+"""How many characters of the end of an id are shown; ids that were made together begin alike."""
 
 
 class Drawing:
+    """The drawing of these jobs and of the dependencies between them."""
+
     def __init__(self, nodes: Sequence[JobInfo], edges: Sequence[EdgeInfo]) -> None:
         self._nodes = {node.id: node for node in nodes}
         self._below: defaultdict[str | None, list[JobInfo]] = defaultdict(list)
@@ -30,14 +33,17 @@ class Drawing:
             self._after[edge.child].append(edge)
 
     def _above(self, node: JobInfo) -> str | None:
-        """Below whom it stands: who queued it, and for the links of a chain who queued the first of them."""
+        """Return the job below which this one is drawn: the one that queued it or the first job of its chain."""
         first = self._nodes.get(node.chain_id or "")
         if first is not None and node.chain_index:
             node = first
         return node.parent_id if node.parent_id in self._nodes else None
 
     def lines(self) -> list[str]:
-        """Depth first, without recursion: a chain may be longer than Python's stack."""
+        """Return the lines of the drawing.
+
+        The jobs are visited depth first without recursion, because a chain may be longer than Python's stack.
+        """
         lines: list[str] = []
         stack = [(node, "", "") for node in reversed(self._shown(None))]
         while stack:
@@ -75,7 +81,7 @@ class Drawing:
         return f"  after {', '.join(names)}{more}"
 
     def _name(self, edge: EdgeInfo) -> str:
-        """The jobs under a parent are waited for, too, where it was named as Group(...) or by .next(...)."""
+        """Name a job that was waited for, together with its group if the jobs queued under it were waited for, too."""
         parent = self._nodes.get(edge.parent)
         name = _short(edge.parent) if parent is None else f"{render.safe(parent.type)} {_short(parent.id)}"
         is_root = parent is None or parent.parent_id is None

@@ -1,1 +1,1 @@
-"""Several workers in processes of their own, started, replaced and drained as one."""
+"""Fleets: several workers in processes of their own, which one supervisor starts, replaces and drains."""

@@ -1,5 +1,6 @@
-"""The main program of a worker's process that `app.worker(processes=)` starts: it finds the app or the worker by its
-name, and serves until it is told to stop.
+"""The main program of the processes that `app.worker(processes=)` starts.
+
+It finds the app or the worker by its name, and runs the worker until it is asked to stop.
 """
 
 from __future__ import annotations
@@ -41,20 +42,21 @@ class WorkerSettings(TypedDict, total=False):
     scheduler: bool
 
 
-class Orders(Struct, frozen=True, kw_only=True):
-    """What a worker's process is told when it is started."""
+class ProcessConfig(Struct, frozen=True, kw_only=True):
+    """What a worker's process needs to know to find and run its worker."""
 
     name: str
+    """The name of the process, such as `worker-2`."""
     source: Source
-    """where the app stands, or the worker that was made of it"""
+    """The module and name of the app, or of the worker that the app made."""
     settings: WorkerSettings | None
-    """with which to make a worker of the app; None where `source` is a worker, which has its own"""
+    """The settings with which to make a worker of the app, or None if `source` is a worker."""
     store: str
-    """where the store of the supervisor's app is; a password is hidden"""
+    """The URL of the store of the supervisor's app, with the password hidden."""
 
 
 class WorkerMaker(AbstractAsyncContextManager[object], Protocol):
-    """An app, as far as this module knows it."""
+    """The part of an app that this module needs; importing `App` here would break the layers."""
 
     @property
     def url(self) -> str: ...
@@ -65,37 +67,39 @@ class WorkerMaker(AbstractAsyncContextManager[object], Protocol):
     def worker(self, **settings: Unpack[WorkerSettings]) -> Worker: ...
 
 
-def main(fd: int, orders: str) -> NoReturn:
-    told = msgspec.json.decode(orders, type=Orders)
-    multiprocessing.current_process().name = told.name  # `%(processName)s` in lines of a log
-    link = ParentLink.over(fd, told.name)
-    link.heed(SystemRuntime())
-    sys.exit(serve(told, link))
+def main(fd: int, encoded_config: str) -> NoReturn:
+    """Run the worker that a ProcessConfig in JSON names, with the link to the supervisor on descriptor `fd`."""
+    config = msgspec.json.decode(encoded_config, type=ProcessConfig)
+    multiprocessing.current_process().name = config.name  # `%(processName)s` in lines of a log
+    link = ParentLink.on_descriptor(fd, config.name)
+    link.drain_when_cut(SystemRuntime())
+    sys.exit(serve(config, link))
 
 
-def serve(orders: Orders, link: ParentLink) -> ExitCode:
+def serve(config: ProcessConfig, link: ParentLink) -> ExitCode:
+    """Run the worker until it has drained, and return the exit code of the process."""
     try:
-        worker = worker_of(orders)
-        _run(worker, cast("WorkerMaker", worker.client), orders, link)
+        worker = worker_of(config)
+        _run(worker, cast("WorkerMaker", worker.client), config, link)
     except RopewalkError as error:
         if link.has_announced:
-            logger.error("%s: %s", orders.name, error)  # noqa: TRY400 # the message says all there is to say
+            logger.error("%s: %s", config.name, error)  # noqa: TRY400 # the message is complete without a traceback
         else:
-            link.refuse(str(error))  # the supervisor tells it
+            link.refuse(str(error))  # the supervisor logs it
         return code_for(error)
     except Exception as error:
         if not link.has_announced:
             link.refuse(f"{type(error).__name__}: {error}")
-        logger.exception("%s ends", orders.name)
+        logger.exception("%s ends", config.name)
         return ExitCode.FAILED
     return ExitCode.OK
 
 
-def worker_of(orders: Orders) -> Worker:
-    """Raises DefinitionError where the name stands for something else in this process."""
-    found = object_at(orders.source)
-    where = f"{orders.source.script or orders.source.module}:{orders.source.qualname}"
-    if orders.settings is None:
+def worker_of(config: ProcessConfig) -> Worker:
+    """Find or make the worker; raise DefinitionError if the name means something else in this process."""
+    found = object_at(config.source)
+    where = f"{config.source.script or config.source.module}:{config.source.qualname}"
+    if config.settings is None:
         if not isinstance(worker := getattr(found, "worker", None), Worker):
             raise DefinitionError(
                 f"{where} is {found!r} in a process of its own, not what app.worker(processes=...) made: "
@@ -107,19 +111,19 @@ def worker_of(orders: Orders) -> Worker:
             f"{where} is {found!r} in a process of its own, not an App: make the app at the top level of its module, "
             'outside of `if __name__ == "__main__":`'
         )
-    return cast("WorkerMaker", found).worker(**orders.settings)
+    return cast("WorkerMaker", found).worker(**config.settings)
 
 
-def _run(worker: Worker, app: WorkerMaker, orders: Orders, link: ParentLink) -> None:
-    if app.url != orders.store:
+def _run(worker: Worker, app: WorkerMaker, config: ProcessConfig, link: ParentLink) -> None:
+    if app.url != config.store:
         raise DefinitionError(
-            f"the app's store is {app.url} in a process of its own, and {orders.store} where the workers are started: "
+            f"the app's store is {app.url} in a process of its own, and {config.store} where the workers are started: "
             "give the app one URL that is the same in every process"
         )
 
     async def run() -> None:
         async with app:
-            watch = DrainWatch(worker.grace_seconds, lambda why: logger.error("%s: %s", orders.name, why))
+            watch = DrainWatch(worker.grace_seconds, lambda why: logger.error("%s: %s", config.name, why))
             await watch.run(
                 worker,
                 on_started=lambda it: link.announce(Announcement.of(it, store=app.url, durability=app.durability)),
@@ -127,7 +131,7 @@ def _run(worker: Worker, app: WorkerMaker, orders: Orders, link: ParentLink) -> 
             )
             ignore_stop_signals()
 
-    # What was imported stays for good: no collection need look through it again.
+    # Imported objects stay for good, so the garbage collector need not look through them again.
     gc.collect()
     gc.freeze()
     asyncio.run(run())

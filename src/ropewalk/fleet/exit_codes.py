@@ -1,4 +1,4 @@
-"""With which code a process of ropewalk ends, and which error makes which code."""
+"""The exit codes of ropewalk's processes, and which error leads to which code."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ropewalk.errors import (
 
 
 class ExitCode(IntEnum):
+    """The exit codes of the command line and of worker processes."""
+
     OK = 0
     FAILED = 1
     USAGE = 2
@@ -23,11 +25,12 @@ class ExitCode(IntEnum):
 
 
 def code_for(error: RopewalkError) -> ExitCode:
+    """Return the exit code of a process that ends with this error."""
     match error:
         case StoreUnavailable() | StoreRefused():
             return ExitCode.STORE
         case InvalidInput() | DefinitionError() | UnknownJobType():
             return ExitCode.USAGE
         case _:
-            # A worker that gave up says so in an error of its own; what it gave up on is the cause.
+            # A worker that gave up raises an error of its own, whose cause is the error that it gave up on.
             return ExitCode.STORE if isinstance(error.__cause__, StoreUnavailable | StoreRefused) else ExitCode.FAILED

@@ -1,8 +1,8 @@
-"""Several workers under one supervisor: started, replaced when they die, drained as one.
+"""The supervisor of a fleet: it starts several workers, replaces those that die, and drains them together.
 
-The supervisor knows no process: what it looks after is a `Member`, and the function that starts one is given to it.
-
-This module also says how long to wait before a worker that died is replaced, and when to give up.
+The supervisor does not know how processes are made. It looks after objects with the protocol `Member`, and gets the
+function that starts one. This module also decides how long to wait before a worker that died is replaced, and when to
+give up.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.runners.handler_process import exit_in_words
 
 PAUSE_SECONDS: Final = 1.0
+"""The first pause before a worker that died is replaced; each further pause is longer."""
 PAUSE_SECONDS_MAX: Final = 30.0
+"""The longest pause before a worker that died is replaced."""
 HEALTHY_SECONDS: Final = 60.0
-"""Time of service after which the pauses before a replacement start over."""
+"""Uptime after which the pauses before a replacement start over."""
 WORKING_SECONDS: Final = 5.0
-"""A worker that served for so long was able to work."""
+"""Uptime after which a worker counts as able to work."""
 HOPELESS_SECONDS: Final = 60.0
-"""How long all workers of a fleet keep failing before it gives up."""
+"""How long the workers of a fleet may keep failing before the fleet gives up."""
 
 
 def pause_before_restart() -> GrowingPause:
-    """The pauses before one place of the fleet is filled again."""
+    """Return the growing pauses before one position of the fleet is filled again."""
     return GrowingPause(PAUSE_SECONDS, PAUSE_SECONDS_MAX, healthy_seconds=HEALTHY_SECONDS)
 
 
 class FleetHealth:
-    """How the fleet as a whole is doing: it is lost when its workers kept failing for a minute, and none was able to
-    work meanwhile.
+    """The health of a fleet: it is lost if its workers kept failing for a minute and none was able to work meanwhile.
 
     The minute counts from the first failure, so a first worker that takes long to start may fail and be replaced. A
-    fleet that has worked before is not lost while its store is away: the store will come back.
+    fleet that has worked before is not lost while its store is unavailable, because the store will come back.
     """
 
     def __init__(self) -> None:
@@ -47,68 +48,75 @@ class FleetHealth:
         self._has_worked = False
 
     def served(self, since: float | None, now: float) -> None:
-        """A member serves now, or did until now; None for one that has not started yet."""
+        """Note that a member serves, or served until now, since this moment; None means that it has not started yet."""
         if since is not None and now - since >= WORKING_SECONDS:
             self._failing_since = None
             self._has_worked = True
 
     def failed(self, now: float, *, store_away: bool) -> None:
-        """A member ended without being asked to, or could not be started."""
+        """Note that a member ended without being asked to, or could not be started."""
         if store_away and self._has_worked:
             self._failing_since = None
         elif self._failing_since is None:
             self._failing_since = now
 
     def lost(self, now: float) -> bool:
+        """Return whether the fleet should give up."""
         return self._failing_since is not None and now - self._failing_since >= HOPELESS_SECONDS
 
 
 HURRIED_SECONDS: Final = 6.0
-"""How long a member that was told not to wait may take to cancel its handlers and give their jobs back."""
+"""How long a member may take to end after it was told not to wait for its handlers."""
 
 logger = logging.getLogger("ropewalk.worker")
 
 
 class Member(Protocol):
-    """One process of the fleet."""
+    """A member is one process of the fleet, which runs one worker."""
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int:
+        """The id of the process."""
+        ...
 
     @property
     def refusal(self) -> str | None:
-        """Why it could not start a worker, where it said so."""
+        """The reason that the process gave for not starting a worker, or None."""
         ...
 
     async def announced(self) -> Announcement | None:
-        """What it says when it has started; None when it ended instead."""
+        """Wait until the worker has started and return what it announces, or None if the process ended instead."""
 
     async def ended(self) -> int:
-        """Its exit code, negative for the signal that killed it."""
+        """Wait for the end of the process and return its exit code; minus N means that signal N killed it."""
         ...
 
-    def send(self, told: signal.Signals) -> None:
-        """Send it a signal; where the process is gone, nothing happens."""
+    def send(self, which: signal.Signals) -> None:
+        """Send the process a signal; if it has ended, nothing happens."""
 
 
 Start: TypeAlias = Callable[[str], Awaitable[Member]]
-"""Starts a member by that name. Raises OSError where the system has no process to give."""
+"""A function that starts a member with this name. It raises OSError if the system refuses another process."""
 
 
-class Place:
-    """One of the places of the fleet: a member fills it, and another one after its death."""
+class Position:
+    """A position of the fleet is filled by one member, and by another one after that member has died."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.go = asyncio.Event()
-        """Set when the place need not wait any longer to be filled."""
+        self.may_start = asyncio.Event()
+        """An event that is set when a member may be started in this position."""
         self.pause = pause_before_restart()
         self.member: Member | None = None
         self.announcement: Announcement | None = None
+        """What the worker of the present member announced, or None if it has not started yet."""
         self.serves_since: float | None = None
+        """The monotonic time at which that worker started."""
 
 
 class Fleet:
+    """A fleet keeps a number of positions filled with members until it is stopped."""
+
     def __init__(
         self,
         size: int,
@@ -119,9 +127,12 @@ class Fleet:
         overtime_seconds: float,
         on_complete: Callable[[Sequence[Announcement]], object],
     ) -> None:
-        """`grace_seconds` is how long a member may drain, until it announces another number, because its code may set
-        one. `overtime_seconds` after that it has ended by itself, or is killed."""
-        self._places = [Place(f"worker-{number}") for number in range(1, size + 1)]
+        """Make a fleet with `size` positions; `on_complete` is called when all of them serve for the first time.
+
+        `grace_seconds` is how long a member may drain, unless it announces another number that its code sets. A member
+        that has not ended `overtime_seconds` after that is killed.
+        """
+        self._positions = [Position(f"worker-{number}") for number in range(1, size + 1)]
         self._start = start
         self._runtime = runtime
         self._grace_seconds = grace_seconds
@@ -133,19 +144,19 @@ class Fleet:
         self._timers: list[Timer] = []
         self._health = FleetHealth()
         self.gives_up = True
-        """False replaces members for ever, also when none of them works."""
+        """Whether the fleet ends when none of its members is able to work; otherwise it replaces them for ever."""
         self.refusal: str | None = None
-        """What the last member said that could not start a worker."""
+        """The reason of the last member that could not start a worker."""
         self.gave_up = False
+        """Whether the fleet ended because none of its members was able to work."""
         self._worst = ExitCode.OK.value
 
     async def run(self) -> int:
-        """Start the members, and keep replacing them until they are told to stop and the last one has ended. The answer
-        is the worst of their exit codes."""
-        # The first goes ahead: what is wrong with its settings is said once, and a new store is set up by one.
-        self._places[0].go.set()
+        """Fill all positions until the fleet is stopped and its last member has ended; return the worst exit code."""
+        # One member starts before the others, so that wrong settings are reported once and one member sets a store up.
+        self._positions[0].may_start.set()
         try:
-            await asyncio.gather(*(self._keep(place) for place in self._places))
+            await asyncio.gather(*(self._fill(position) for position in self._positions))
         finally:
             for timer in self._timers:
                 timer.cancel()
@@ -153,17 +164,18 @@ class Fleet:
 
     @property
     def announcements(self) -> list[Announcement]:
-        """What the members say that serve now, one for each place that is filled."""
-        return [each.announcement for each in self._places if each.announcement is not None]
+        """The announcements of the members that serve now."""
+        return [each.announcement for each in self._positions if each.announcement is not None]
 
     @property
     def stopping(self) -> bool:
+        """Whether `stop` was called, or the fleet has given up."""
         return self._stopping
 
     def stop(self) -> None:
-        """Let all members drain; called again, let them end without waiting for their handlers."""
+        """Drain all members; a second call ends them without waiting for their handlers."""
         if not self._stopping:
-            logger.info("draining: every worker was told, none is replaced")
+            logger.info("draining: every worker was asked to stop, and none is replaced")
             self._begin_to_stop()
         elif not self._hurried:
             self._hurried = True
@@ -175,82 +187,82 @@ class Fleet:
         self._tell(signal.SIGTERM)
         graces = [each.grace_seconds for each in self.announcements]
         self._kill_in(max(graces, default=self._grace_seconds) + self._overtime_seconds)
-        for place in self._places:
-            place.go.set()
+        for position in self._positions:
+            position.may_start.set()
 
-    def _tell(self, told: signal.Signals) -> None:
-        for place in self._places:
-            if place.member is not None:
-                place.member.send(told)
+    def _tell(self, which: signal.Signals) -> None:
+        for position in self._positions:
+            if position.member is not None:
+                position.member.send(which)
 
     def _kill_in(self, seconds: float) -> None:
         self._timers.append(self._runtime.after(seconds, lambda: self._tell(signal.SIGKILL)))
 
-    # ── one place ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── one position ───────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _keep(self, place: Place) -> None:
-        await place.go.wait()
+    async def _fill(self, position: Position) -> None:
+        await position.may_start.wait()
         while not self._stopping:
             try:
-                member = await self._start(place.name)
+                member = await self._start(position.name)
             except OSError as error:
-                await self._replace(place, ExitCode.FAILED, f"could not be started ({error})")
+                await self._replace(position, ExitCode.FAILED, f"could not be started ({error})")
                 continue
-            code = await self._live(place, member)
+            code = await self._live(position, member)
             if self._stopping:
-                place.announcement = None
+                position.announcement = None
                 self._worst = max(self._worst, _exit_code(code))
                 return
             why = ""
             if member.refusal is not None:
                 self.refusal, why = member.refusal, f": {member.refusal}"
-            await self._replace(place, code, f"(pid {member.pid}) {exit_in_words(code)}{why}")
+            await self._replace(position, code, f"(pid {member.pid}) {exit_in_words(code)}{why}")
 
-    async def _live(self, place: Place, member: Member) -> int:
-        place.member, place.announcement, place.serves_since = member, None, None
+    async def _live(self, position: Position, member: Member) -> int:
+        position.member, position.announcement, position.serves_since = member, None, None
         if self._stopping:
             member.send(signal.SIGTERM)
         announcement = await member.announced()
         if announcement is not None:
-            place.announcement, place.serves_since = announcement, self._runtime.monotonic()
-            self._welcome(place, member)
+            position.announcement, position.serves_since = announcement, self._runtime.monotonic()
+            self._note_started(position, member)
         code = await member.ended()
-        place.member = None
+        position.member = None
         return code
 
-    def _welcome(self, place: Place, member: Member) -> None:
-        assert place.announcement is not None
+    def _note_started(self, position: Position, member: Member) -> None:
+        assert position.announcement is not None
         if self._complete:
-            logger.info("%s is %s now (pid %d)", place.name, place.announcement.worker, member.pid)
+            logger.info("%s is %s now (pid %d)", position.name, position.announcement.worker, member.pid)
             return
-        if place is self._places[0]:
-            for other in self._places:
-                other.go.set()
+        if position is self._positions[0]:
+            for other in self._positions:
+                other.may_start.set()
         announcements = self.announcements
-        if len(announcements) == len(self._places):
+        if len(announcements) == len(self._positions):
             self._complete = True
             self._on_complete(announcements)
 
-    async def _replace(self, place: Place, code: int, how: str) -> None:
+    async def _replace(self, position: Position, code: int, how: str) -> None:
         now = self._runtime.monotonic()
-        for each in self._places:
+        for each in self._positions:
             self._health.served(each.serves_since, now)
         self._health.failed(now, store_away=code == ExitCode.STORE)
-        # What it took to start is no health: a member may wait long for a store that does not answer, and then end.
-        served_seconds = 0.0 if place.serves_since is None else now - place.serves_since
-        place.announcement, place.serves_since = None, None
+        # The time before the worker started does not count: a member may wait long for a store and then end.
+        served_seconds = 0.0 if position.serves_since is None else now - position.serves_since
+        position.announcement, position.serves_since = None, None
         if code == ExitCode.USAGE and self.gives_up:
-            self._give_up(code)  # it has said why
+            self._give_up(code)  # the member has reported what is wrong
             return
         if self._health.lost(now) and self.gives_up:
-            logger.error("%s %s: giving up, for %g s no worker held out", place.name, how, HOPELESS_SECONDS)
+            logger.error("%s %s: giving up, for %g s no worker held out", position.name, how, HOPELESS_SECONDS)
             self._give_up(max(_exit_code(code), ExitCode.FAILED))
             return
-        pause = place.pause.after(served_seconds)
-        logger.warning("%s %s: another starts in %g s", place.name, how, pause)
-        place.go.clear()
-        timer = self._runtime.after(pause, place.go.set)
-        await place.go.wait()
+        pause = position.pause.after(served_seconds)
+        logger.warning("%s %s: another starts in %g s", position.name, how, pause)
+        position.may_start.clear()
+        timer = self._runtime.after(pause, position.may_start.set)
+        await position.may_start.wait()
         timer.cancel()
 
     def _give_up(self, code: int) -> None:
@@ -261,9 +273,9 @@ class Fleet:
 
 
 def _exit_code(code: int) -> int:
-    """What the exit code of a member that was told to end means.
+    """Return the exit code that a member stands for after it was asked to end.
 
-    A signal kills it only before it serves or after it has drained: it holds nothing then.
+    A stop signal kills a member only before it serves or after it has drained, when it holds no jobs: that is success.
     """
     if code in (ExitCode.INTERRUPTED, -signal.SIGTERM, -signal.SIGINT):
         return ExitCode.OK

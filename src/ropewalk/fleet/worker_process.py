@@ -1,7 +1,7 @@
-"""A worker's process, as its fleet holds it: spawned, tied to the fleet by a socket, told by signals.
+"""A worker's process as a member of a fleet: it is spawned, linked by a socket, and controlled by signals.
 
-It is in a process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which passes it on. Its output
-is the supervisor's own, and goes on without it.
+The process has a process group of its own, so that Ctrl-C in a terminal reaches only the supervisor, which passes it
+on. It writes to the same stdout and stderr as the supervisor, and can still do so when the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from ropewalk.fleet.parent_link import Announcement, Message
 from ropewalk.runners.handler_process import interpreter_flags
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The longest message that a process may send through its link."""
 
 
 class WorkerProcess(Member):
+    """A process of the operating system that runs one worker of a fleet."""
+
     def __init__(
         self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -57,19 +60,19 @@ class WorkerProcess(Member):
             await self._writer.wait_closed()
         return code
 
-    def send(self, told: signal.Signals) -> None:
-        # Not by send_signal: it looks first whether the process is over, and takes the exit code away from asyncio.
+    def send(self, which: signal.Signals) -> None:
+        # Popen.send_signal would poll the process first, and take the exit code away from asyncio.
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, told)
+                os.kill(self._process.pid, which)
 
 
 async def start_process(
     arguments: Callable[[int], Sequence[str]], environment: Callable[[int], Mapping[str, str]] = lambda _: {}
 ) -> WorkerProcess:
-    """This Python with these arguments, and with this added to its environment. Raises OSError.
+    """Start this Python with these arguments and additions to the environment; raise OSError if that is impossible.
 
-    Both get the number of the descriptor at which the process finds its end of the link.
+    Both functions get the number of the descriptor on which the process finds its end of the link.
     """
     ours, theirs = socket.socketpair()
     with theirs:

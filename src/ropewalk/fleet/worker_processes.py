@@ -1,4 +1,4 @@
-"""`app.worker(processes=)`: the same worker in several processes of their own, held by this one."""
+"""`app.worker(processes=)`: several processes that run the same worker, supervised by this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Collection, Sequence
+from types import ModuleType
 from typing import Final, Self
 
 import msgspec
@@ -14,32 +15,34 @@ from ropewalk.client.client import Client
 from ropewalk.domain import checks
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError, RopewalkError, StoreUnavailable
-from ropewalk.fleet.child import Orders, WorkerSettings
+from ropewalk.fleet.child import ProcessConfig, WorkerSettings
 from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.fleet.fleet import Fleet, Member
 from ropewalk.fleet.parent_link import Announcement
 from ropewalk.fleet.shutdown import KILLED_AFTER_SECONDS
-from ropewalk.fleet.whereabouts import whereabouts
 from ropewalk.fleet.worker_process import start_process
 from ropewalk.ports.runtime import Runtime, Task
 from ropewalk.ports.store.core import Durability
-from ropewalk.runners.source import Source
+from ropewalk.runners.source import MAIN, MAIN_AGAIN, Source, source_at
 from ropewalk.worker.parts import WorkerConfig
 from ropewalk.worker.worker import STOPPING, Worker
 
 PROCESSES_MAX: Final = 256
+"""The largest number of processes."""
+_SCRIPTS: Final = (MAIN, MAIN_AGAIN)
+"""The names of modules that are scripts, which another process would have to run again."""
 _PROGRAM: Final = (
-    "import sys; fd, orders, sys.path[:] = int(sys.argv[1]), sys.argv[2], sys.argv[3:]; del sys.argv[1:]; "
-    "from ropewalk.fleet.child import main; main(fd, orders)"
+    "import sys; fd, config, sys.path[:] = int(sys.argv[1]), sys.argv[2], sys.argv[3:]; del sys.argv[1:]; "
+    "from ropewalk.fleet.child import main; main(fd, config)"
 )
-"""The app's module is found as this process found it: by its sys.path of that moment."""
+"""The program of each process; it gets the sys.path of this process, so that it finds the module of the app."""
 
 
 class WorkerProcesses:
-    """`async with processes:` runs them in the background; `await processes.run()` until a signal says stop.
+    """Processes that run one worker each: `async with processes:` in the background, or `await processes.run()`.
 
-    This process starts them, replaces those that die, and drains them together. It claims no job itself. They end with
-    it, however it ends.
+    The process that runs this object starts the others, replaces those that die, and drains them together. It claims
+    no jobs itself. The others end with it, however it ends.
     """
 
     def __init__(
@@ -66,37 +69,37 @@ class WorkerProcesses:
 
     @property
     def worker(self) -> Worker:
-        """The worker that each process runs. It is not running here."""
+        """The worker that each process runs; it does not run in this process."""
         return self._worker
 
     @property
     def processes(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         return self._processes
 
     @property
     def client(self) -> Client:
-        """Whose workers they are: the app that made them."""
+        """The app that made these workers."""
         return self._worker.client
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The names of the job types they serve."""
+        """The names of the job types that the workers serve."""
         return self._worker.types
 
     @property
     def concurrency(self) -> int | None:
-        """How many jobs may run at once in each process; None: as many as there are."""
+        """How many jobs may run at once in each process; None means any number."""
         return self._worker.concurrency
 
     @property
     def grace_seconds(self) -> float:
-        """How long running jobs may take to finish when they stop."""
+        """How many seconds running jobs have to finish when the workers stop."""
         return self._worker.grace_seconds
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the workers that serve now, one for each process that has started."""
+        """The ids of the workers that serve now."""
         return () if self._fleet is None else tuple(each.worker for each in self._fleet.announcements)
 
     async def __aenter__(self) -> Self:
@@ -108,16 +111,16 @@ class WorkerProcesses:
             raise
         if self._code is not None:
             raise self._failure(fleet)
-        fleet.gives_up = False  # inside somebody else's program, where ending is not ours to decide
+        fleet.gives_up = False  # only `run` may end the program
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def stop(self) -> bool:
-        """Let all of them drain, and wait for their end. False when one had to leave a handler behind or be killed.
+        """Drain all workers and wait for their end; return False if one left a handler behind or was killed.
 
-        Stopping them again, at the same time or later, gets the same answer.
+        Calling `stop` again, at the same time or later, returns the same answer.
         """
         if self._fleet is None:
             raise RuntimeError("these workers are not running: use `async with workers:` or `await workers.run()`")
@@ -125,19 +128,19 @@ class WorkerProcesses:
         return self._code == ExitCode.OK
 
     async def run(self, *, hurried_by: Collection[signal.Signals] = STOPPING) -> bool:
-        """Serve until SIGTERM or SIGINT; a second one, of those in `hurried_by`, does not wait for handlers.
+        """Serve until SIGTERM or SIGINT; a second signal, if it is one of `hurried_by`, does not wait for handlers.
 
-        The answer is False when one of them had to leave a handler behind or be killed. Raises what kept them from
-        starting; and RopewalkError where for a minute they kept failing and none was able to work.
+        Return False if a worker left a handler behind or was killed. Raise the error that kept the workers from
+        starting, or RopewalkError if they kept failing for a minute and none was able to work.
         """
         fleet = self._begin()
         loop = asyncio.get_running_loop()
-        told = False
+        stopping = False
 
-        def on_signal(heard: signal.Signals) -> None:
-            nonlocal told
-            if not told or heard in hurried_by:
-                told = True
+        def on_signal(received: signal.Signals) -> None:
+            nonlocal stopping
+            if not stopping or received in hurried_by:
+                stopping = True
                 fleet.stop()
 
         for each in STOPPING:
@@ -154,17 +157,17 @@ class WorkerProcesses:
             raise self._failure(fleet)
         return self._code == ExitCode.OK
 
-    # ── their life ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── start and end ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self) -> Fleet:
         if self._fleet is not None and self._code is None:
             raise RuntimeError("these workers are already running; make others with app.worker(processes=...)")
-        # Not where they are made: a module that makes some can be imported in tests, on a store in memory.
+        # Checked here and not in `__init__`, so that tests can import such a module with a memory store.
         url = self._url
         if url is None:
             raise DefinitionError(
-                f"processes={self._processes}: the app was given a store, which cannot be handed to other processes: "
-                "give it a URL that they can open, too"
+                f"processes={self._processes}: the app was given a store object, which cannot be sent to other "
+                "processes: give the app a URL that they can open, too"
             )
         if self._durability is Durability.D0:
             raise DefinitionError(
@@ -175,8 +178,8 @@ class WorkerProcesses:
         self._code, self._complete = None, asyncio.Event()
 
         async def start(name: str) -> Member:
-            orders = Orders(name=name, source=source, settings=settings, store=url)
-            text = msgspec.json.encode(orders).decode()
+            config = ProcessConfig(name=name, source=source, settings=settings, store=url)
+            text = msgspec.json.encode(config).decode()
             return await start_process(lambda fd: ["-c", _PROGRAM, str(fd), text, *sys.path])
 
         fleet = self._fleet = Fleet(
@@ -211,7 +214,7 @@ class WorkerProcesses:
         await self._ended()
 
     def _failure(self, fleet: Fleet) -> RopewalkError:
-        why = fleet.refusal or "see the log for how they ended"
+        why = fleet.refusal or "the log says how they ended"
         if self._code == ExitCode.USAGE:
             return DefinitionError(f"a worker in a process of its own cannot start: {why}")
         if self._code == ExitCode.STORE:
@@ -221,10 +224,10 @@ class WorkerProcesses:
     # ── how another process finds the worker ────────────────────────────────────────────────────────────────
 
     def _named(self) -> tuple[Source, WorkerSettings | None]:
-        own = whereabouts(self)
+        own = top_level_name(self)
         if own is not None:
             return own, None
-        its_app = whereabouts(self._worker.client)
+        its_app = top_level_name(self._worker.client)
         if its_app is None:
             raise DefinitionError(
                 f"processes={self._processes}: other processes find the app by its name, and no module has it at its "
@@ -248,7 +251,7 @@ class WorkerProcesses:
 
     def _settings(self) -> WorkerSettings:
         config = self._config
-        assert isinstance(config.concurrency, int), "what is no data was refused"
+        assert isinstance(config.concurrency, int), "a policy was refused before"
         return WorkerSettings(
             queues=config.queues,
             types=self.types,
@@ -259,3 +262,23 @@ class WorkerProcesses:
             poll=config.poll_seconds,
             scheduler=config.scheduler,
         )
+
+
+def top_level_name(wanted: object) -> Source | None:
+    """Return the module and name at whose top level another process finds the same object, or None if there is none.
+
+    A module that can be imported is preferred to a script, which would have to be run again. Raise DefinitionError if
+    only an interactive session has the object.
+    """
+    found = [
+        (module_name, attribute)
+        for module_name, module in list(sys.modules.items())
+        if isinstance(module, ModuleType)
+        for attribute, value in list(vars(module).items())
+        if value is wanted and attribute.isidentifier()
+    ]
+    if not found:
+        return None
+    # The module that was imported last most likely defines the object: modules that import it were loaded before.
+    module_name, attribute = max(enumerate(found), key=lambda each: (each[1][0] not in _SCRIPTS, each[0]))[1]
+    return source_at(attribute, module_name, attribute)

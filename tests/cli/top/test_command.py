@@ -48,7 +48,7 @@ def test_live_in_a_terminal(app: App, url: str) -> None:
     )
     os.close(slave)
     try:
-        heard = said(master, "choose a queue")
+        heard = said(master, "select a queue")
         assert "\x1b[?1049h" in heard
         os.write(master, b"\x1b[Bp")
         said(master, "paused")

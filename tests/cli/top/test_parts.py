@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.cli.top import figures
 from ropewalk.cli.top.controls import INTERVALS, View, keys_in, moved
-from ropewalk.cli.top.pace import Pace
+from ropewalk.cli.top.rates import RateMeter
 from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
 from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND
 
@@ -78,29 +78,29 @@ def statistics(since: int, *finished: int, submitted: int = 0) -> Statistics:
 
 
 def test_the_first_look_tells_the_average_since_something_happened() -> None:
-    rates = Pace().of(statistics(10, 0, 0, 60, 60), 0.0, 13 * MINUTE)
+    rates = RateMeter().measure(statistics(10, 0, 0, 60, 60), 0.0, 13 * MINUTE)
     assert (rates.finished, rates.submitted, rates.types) == (2.0, 2.0, {"t": 2.0})
-    assert Pace().of(statistics(10, 0, 0), 0.0, 12 * MINUTE).finished == 0
+    assert RateMeter().measure(statistics(10, 0, 0), 0.0, 12 * MINUTE).finished == 0
 
 
 def test_later_looks_tell_what_happened_in_between() -> None:
-    pace = Pace()
-    pace.of(statistics(10, 0, 100), 0.0, 12 * MINUTE)
-    assert pace.of(statistics(10, 0, 150), 1.0, 12 * MINUTE).finished == 50
-    rates = pace.of(statistics(10, 0, 250, submitted=10), 2.0, 12 * MINUTE)
+    meter = RateMeter()
+    meter.measure(statistics(10, 0, 100), 0.0, 12 * MINUTE)
+    assert meter.measure(statistics(10, 0, 150), 1.0, 12 * MINUTE).finished == 50
+    rates = meter.measure(statistics(10, 0, 250, submitted=10), 2.0, 12 * MINUTE)
     assert (rates.finished, rates.submitted, rates.types) == (75, 85, {"t": 75})
     for second in range(3, 20):
-        rates = pace.of(statistics(10, 0, 250, submitted=10), float(second), 12 * MINUTE)
+        rates = meter.measure(statistics(10, 0, 250, submitted=10), float(second), 12 * MINUTE)
     assert rates.finished == 0, "what is long ago counts no more"
 
 
 def test_a_window_that_moves_is_no_slump() -> None:
     """What fell out of it did not come back: the pace stays until two looks can be compared again."""
-    pace = Pace()
-    pace.of(statistics(10, 1000, 100), 0.0, 12 * MINUTE)
-    assert pace.of(statistics(10, 1000, 140), 1.0, 12 * MINUTE).finished == 40
-    assert pace.of(statistics(11, 160, 0), 2.0, 12 * MINUTE).finished == 40
-    assert pace.of(statistics(11, 160, 30), 3.0, 12 * MINUTE).finished == 30
+    meter = RateMeter()
+    meter.measure(statistics(10, 1000, 100), 0.0, 12 * MINUTE)
+    assert meter.measure(statistics(10, 1000, 140), 1.0, 12 * MINUTE).finished == 40
+    assert meter.measure(statistics(11, 160, 0), 2.0, 12 * MINUTE).finished == 40
+    assert meter.measure(statistics(11, 160, 30), 3.0, 12 * MINUTE).finished == 30
 
 
 def test_keys() -> None:

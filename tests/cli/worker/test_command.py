@@ -32,7 +32,7 @@ def test_it_says_who_it_is_and_logs_what_happens(start: Start, app: App, url: st
     )
     assert f"ERROR dead_lettered type=divide job={failed.id} attempt=1 error='ZeroDivisionError: division by " in err
     assert (err.count("Traceback (most recent call last):"), err.count("return a / b")) == (1, 1)
-    assert err.endswith("INFO drained: every job it held is finished or given back\n")
+    assert err.endswith("INFO drained: every job of this worker is finished or given back\n")
 
 
 def test_every_tenants_events_are_logged(start: Start, app: App) -> None:
@@ -83,7 +83,7 @@ def test_the_log_as_json(start: Start, app: App) -> None:
     ]
     assert ["ZeroDivisionError: division by zero" in line.get("exception", "") for line in said] == [True, True, False]
     assert {(line["job_type"], line["error"]) for line in said} == {("divide", "ZeroDivisionError: division by zero")}
-    assert lines[-1]["message"] == "drained: every job it held is finished or given back"
+    assert lines[-1]["message"] == "drained: every job of this worker is finished or given back"
 
 
 def test_it_serves_only_what_it_was_asked_to(start: Start, app: App) -> None:
@@ -133,9 +133,9 @@ def test_a_second_signal_does_not_wait(start: Start, app: App, place: Path) -> N
 @pytest.mark.parametrize(
     ("job_type", "said"),
     [
-        ("deaf_thread", "error: a handler did not end when it was told to: leaving it behind"),
-        ("deaf_task", "error: a handler did not end when it was told to: leaving it behind"),
-        ("block_the_loop", "error: the worker did not come to an end within 5 s: leaving it behind"),
+        ("deaf_thread", "error: a handler did not end when it was told to: the process ends without it"),
+        ("deaf_task", "error: a handler did not end when it was told to: the process ends without it"),
+        ("block_the_loop", "error: the worker did not come to an end within 5 s: the process ends without it"),
     ],
 )
 def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start, app: App, place: Path) -> None:

@@ -89,8 +89,8 @@ def test_its_grace_is_what_the_drain_is_watched_by(start: Start, app: App, place
     process.terminate()
     _, err = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "draining: nothing new is started, what runs has 0.1 s to finish\n" in err
-    assert "error: the worker did not come to an end within 5.1 s: leaving it behind" in err
+    assert "draining: no more jobs are started, and running jobs have 0.1 s to finish\n" in err
+    assert "error: the worker did not come to an end within 5.1 s: the process ends without it" in err
 
 
 @pytest.mark.parametrize("given", OPTIONS, ids=lambda given: given[0])

@@ -53,7 +53,7 @@ def test_they_start_and_say_who_they_are(start: Start, app: App, url: str) -> No
     assert rest == f"{url} (survives power loss): add; 2 at a time each\n"
     assert any(f"INFO worker-{number}: succeeded type=add job={done.id} attempt=1\n" in err for number in (1, 2, 3))
     assert [f"INFO worker-{number}: drained" in err for number in (1, 2, 3)] == [True] * 3
-    assert "INFO fleet: draining: every worker was told" in err
+    assert "INFO fleet: draining: every worker was asked to stop" in err
 
 
 def test_one_json_document_and_a_quiet_log(start: Start, app: App, url: str) -> None:
@@ -128,7 +128,7 @@ def test_a_second_signal_does_not_wait(stop: signal.Signals, start: Start, app: 
     stderr = process.stderr
     assert stderr is not None
     process.send_signal(stop)
-    until(lambda: ": draining: nothing new" in stderr.readline(), "a worker drains")
+    until(lambda: ": draining: no more jobs" in stderr.readline(), "a worker drains")
     process.send_signal(stop)
     process.communicate(timeout=20)
     assert process.returncode == 0
@@ -161,7 +161,7 @@ def test_without_their_supervisor_they_drain(start: Start, app: App, place: Path
         for pid in filter(running, pids):
             os.kill(pid, signal.SIGKILL)
     _, err = process.communicate(timeout=20)
-    assert err.count(": drained: every job it held is finished or given back\n") == 2
+    assert err.count(": drained: every job of this worker is finished or given back\n") == 2
     assert (app.sync.get(job_id).state, app.sync.get(job_id).attempt) == (State.SCHEDULED, 0)
 
 

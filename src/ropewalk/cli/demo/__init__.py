@@ -1,8 +1,14 @@
-"""`ropewalk demo`: a small real workload on real worker processes, two of which come to grief on purpose.
+"""`ropewalk demo`: a small workload on real worker processes, one of which is killed and one frozen on purpose.
 
-command      the command line               watch      looks at the store and tells what is new
-performance  one run of it, cleaned up      sentences  how it is told
-fleet        the worker processes           screen     where it is shown
-jobs         the job types they run         findings   what was seen
-story        what happens, in order         promises   what must have come true; summary shows it
+| module | what it does |
+|---|---|
+| `command` | defines the options of the command |
+| `run` | runs the demo in a temporary directory and prints the summary |
+| `scenario` | makes things happen, one after another |
+| `fleet` | starts, kills, freezes and drains the worker processes |
+| `jobs` | defines the job types |
+| `job_watcher` | reads the jobs from the store and reports what is new |
+| `findings` | collects what was seen, and describes events in sentences |
+| `promises` | checks what the demo promises against the findings |
+| `screen` | prints to a terminal, to a pipe, or not at all |
 """

@@ -1,4 +1,4 @@
-"""`ropewalk demo`: the command line of it."""
+"""The command `ropewalk demo`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def demo(*, as_json: bool) -> ExitCode:
     and one is frozen, and the others take over their jobs. The demo takes about 15 seconds, removes its files, and
     exits with 0 only if everything that it promises really happened.
     """
-    # Imported here: `ropewalk --help` needs neither rich nor the demo's jobs.
-    from ropewalk.cli.demo.performance import perform
+    # Imported here, because `ropewalk --help` needs neither rich nor the jobs of the demo.
+    from ropewalk.cli.demo.run import run_demo
 
-    return perform(as_json=as_json)
+    return run_demo(as_json=as_json)

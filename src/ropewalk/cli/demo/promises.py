@@ -1,4 +1,4 @@
-"""What the demo promises, checked against what it found. One that is not kept makes the demo fail."""
+"""Checks the promises of the demo against its findings; the demo fails if one of them was not kept."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from msgspec import Struct
 
 from ropewalk.cli.demo.findings import Findings, short
 from ropewalk.cli.demo.jobs import Crunched, Processed
-from ropewalk.cli.demo.story import DELAY_SECONDS
+from ropewalk.cli.demo.scenario import DELAY_SECONDS
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.jobs.states import State
 
 
 class Promise(Struct, frozen=True):
+    """A promise, and whether it was kept."""
+
     text: str
     kept: bool
 
 
 def promises(found: Findings) -> list[Promise]:
+    """Return every promise of the demo."""
     return [
         _nothing_lost(found),
         _retried(_the(found, "send_email")),

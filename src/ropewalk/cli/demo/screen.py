@@ -1,4 +1,4 @@
-"""Where the demo is shown: live bars on a terminal, plain lines in a pipe, nothing where only the outcome counts."""
+"""Prints the demo: with live bars on a terminal, as plain lines into a pipe, or not at all with --json."""
 
 from __future__ import annotations
 
@@ -19,27 +19,35 @@ STYLES: Final[dict[Tone, str]] = {"plain": "", "good": "green", "bad": "bold red
 
 
 class Screen(Protocol):
-    def heading(self, text: str) -> None: ...
+    """Where the demo prints what happens."""
+
+    def heading(self, text: str) -> None:
+        """Print a heading."""
+        ...
 
     def say(self, sentence: Sentence) -> None:
-        """One thing that happened, with the time since the demo began."""
+        """Print one event with the time since the demo began."""
         ...
 
     def progress(self, jobs: Sequence[JobInfo]) -> None:
-        """How far the long ones are."""
+        """Show the progress of the jobs that report it."""
         ...
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None: ...
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table."""
+        ...
 
-    def line(self, text: str, tone: Tone = "plain") -> None: ...
+    def line(self, text: str, tone: Tone = "plain") -> None:
+        """Print a line without a time."""
+        ...
 
     def close(self) -> None:
-        """No more progress."""
+        """Remove the bars."""
         ...
 
 
 class Silent(Screen):
-    """For --json: the document says it all."""
+    """A screen that prints nothing, for --json."""
 
     def heading(self, text: str) -> None:
         pass
@@ -61,7 +69,7 @@ class Silent(Screen):
 
 
 class Plain(Silent):
-    """A line per event, no control characters: for pipes and log files."""
+    """A screen that prints a line for each event without control characters, for pipes and log files."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed
@@ -80,7 +88,7 @@ class Plain(Silent):
 
 
 class Live(Screen):
-    """Events scroll by above one bar per long job."""
+    """A screen on a terminal, where events scroll above one bar for each long job."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed
@@ -100,7 +108,7 @@ class Live(Screen):
         self._console.print(f"\n[bold]{text}[/]")
 
     def say(self, sentence: Sentence) -> None:
-        # A grid, so that a long sentence goes on under its beginning, not under the time.
+        # In a grid, a long sentence continues below its beginning and not below the time.
         grid = Table.grid(padding=(0, 2))
         grid.add_column(justify="right", width=6, style="dim")
         grid.add_column()

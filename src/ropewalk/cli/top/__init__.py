@@ -1,7 +1,13 @@
-"""`ropewalk top`: a live view of a store. One module gathers (gathering.py), the others only show what it found.
+"""`ropewalk top`: a live view of a store.
 
-snapshot    what there is to show                 frame      a snapshot on so many columns and lines
-gathering   asks the app for it                   sections   its tables
-pace        how fast, between two looks           plot       its bars
-screen      the terminal, the keys, the loop      figures    its numbers, with their units
+| module | what it does |
+|---|---|
+| `command` | defines the options of the command |
+| `snapshot` | defines what one view of the store contains |
+| `snapshot_reader` | reads a snapshot from the store; no other module calls the client, except to pause a queue |
+| `rates` | computes jobs per second from two or more readings |
+| `frame`, `sections` | lay a snapshot out as text of a given size, and its tables |
+| `figures` | format numbers and bars |
+| `controls` | translates keys into changes of the view |
+| `screen` | runs the loop of reading, drawing and waiting for keys in a terminal |
 """

@@ -1,4 +1,4 @@
-"""`ropewalk top`: the command itself. In a terminal it stays; elsewhere, and with --once, it prints one frame."""
+"""The command `ropewalk top`, which prints only one frame without a terminal or with --once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.top.controls import View
 from ropewalk.cli.top.frame import frame
-from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot, document
+from ropewalk.cli.top.snapshot_reader import SnapshotReader
 from ropewalk.client.store_client import StoreClient
 from ropewalk.runtime.system import SystemRuntime
 
 LAST_SECONDS: Final = 1800.0
+"""The default of --last."""
 
 
 @click.command(
@@ -47,7 +48,7 @@ LAST_SECONDS: Final = 1800.0
     default=LAST_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Length of the time span that the plot and the table of types cover.",
+    help="Seconds until now that the plot and the table of types cover.",
 )
 @click.option("--once", is_flag=True, help="Print one frame and end; this is the default without a terminal.")
 @json_option
@@ -61,19 +62,19 @@ def top(target: Target, *, interval: float, last: float, once: bool, as_json: bo
     app = target.app()
 
     async def work(client: StoreClient) -> None:
-        gatherer = _gatherer(app, client, target.tenant, last)
+        reader = _reader(app, client, target.tenant, last)
         if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            _print(await gatherer.look(), as_json=as_json)
+            _print(await reader.read(), as_json=as_json)
             return
-        from ropewalk.cli.top.screen import show  # needs a terminal, which not every system has
+        from ropewalk.cli.top.screen import show  # imports termios, which not every system has
 
-        await show(client, gatherer, SystemRuntime(), View(every=interval), descriptor=sys.stdin.fileno())
+        await show(client, reader, SystemRuntime(), View(every=interval), descriptor=sys.stdin.fileno())
 
     asyncio.run(target.within(app, work))
 
 
-def _gatherer(app: App, client: StoreClient, tenant: str, last_seconds: float) -> Gatherer:
-    return Gatherer(client, client, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
+def _reader(app: App, client: StoreClient, tenant: str, last_seconds: float) -> SnapshotReader:
+    return SnapshotReader(client, client, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
 
 
 def _print(snapshot: Snapshot, *, as_json: bool) -> None:

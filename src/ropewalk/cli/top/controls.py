@@ -1,4 +1,4 @@
-"""What keys do to the view. Pure: a key and a view make another view, or say what is wanted of the app."""
+"""Pure functions that translate what was typed into keys, and keys into changes of the view."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, structs
 
 INTERVALS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""The intervals in seconds between which + and - choose."""
 
 Key: TypeAlias = Literal["quit", "up", "down", "pause", "faster", "slower"]
 
@@ -29,13 +30,16 @@ _KEYS: Final[dict[str, Key]] = {
 
 
 class View(Struct, frozen=True, kw_only=True):
+    """What the user has chosen: how often to refresh, and a queue."""
+
     every: float = 1.0
+    """Seconds between two refreshes."""
     selected: int | None = None
-    """which queue, once somebody chose one"""
+    """The row of the selected queue, or None if none is selected."""
 
 
 def keys_in(typed: str) -> list[Key]:
-    """The keys among what was typed; an escape sequence is one, and what means nothing is left out."""
+    """Return the keys in typed text; an escape sequence is one key, and unknown characters are left out."""
     found: list[Key] = []
     while typed:
         size = 3 if typed.startswith(("\x1b[", "\x1bO")) else 1
@@ -47,7 +51,7 @@ def keys_in(typed: str) -> list[Key]:
 
 
 def moved(view: View, key: Key, queues: int) -> View:
-    """After this key, with so many queues to choose from."""
+    """Return the view after this key, if there are so many queues to select from."""
     if queues == 0:
         view = structs.replace(view, selected=None)
     match key:

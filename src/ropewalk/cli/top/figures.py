@@ -1,6 +1,6 @@
-"""Numbers as a person reads them at a glance: three digits that matter, and a unit.
+"""Formats numbers with three significant digits and a unit, and draws the bars of a timeline.
 
-Bars of a time line, several characters high, in eighths of one.
+Bars are several characters high, in steps of an eighth of a character.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ropewalk.domain.time import Instant, Span, to_datetime
 
 
 def count(number: int) -> str:
-    """1234 → 1,234; 1234567 → 1.23 M."""
+    """Format a count: 1234 becomes 1,234, and 1234567 becomes 1.23 M."""
     if number < 100_000:
         return f"{number:,}"
     for size, unit in ((10**9, "G"), (10**6, "M")):
@@ -22,7 +22,7 @@ def count(number: int) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Per second; per minute or hour where that would be nothing but zeros."""
+    """Format a rate per second, or per minute or hour if it is less than 1."""
     if per_second <= 0:
         return "0/s"
     for factor, unit in ((1, "s"), (60, "min")):
@@ -32,7 +32,7 @@ def rate(per_second: float) -> str:
 
 
 def span(value: Span) -> str:
-    """How long something took, in the unit a person would say it in."""
+    """Format how long something took, in the largest unit in which it is at least 2."""
     if value < 1000:
         return f"{value} µs"
     for size, unit in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
@@ -42,7 +42,7 @@ def span(value: Span) -> str:
 
 
 def age(value: Span) -> str:
-    """How long ago: no more digits than change slowly enough to be read."""
+    """Format how long ago something was, with so few digits that they do not change too fast to be read."""
     for size, unit in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
         if value >= 2 * size:
             return f"{value / size:.0f} {unit}"
@@ -50,11 +50,12 @@ def age(value: Span) -> str:
 
 
 def clock(at: Instant) -> str:
+    """Format a time of day in UTC."""
     return f"{to_datetime(at):%H:%M:%S}"
 
 
 def _three(value: float) -> str:
-    """Three digits that matter, at least the whole part."""
+    """Format a number with three significant digits, but never less than its whole part."""
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
 
 
@@ -62,7 +63,10 @@ EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def bars(values: Sequence[float], *, height: int, thick: int) -> list[str]:
-    """From top to bottom; each value `thick` characters wide. The highest reaches the top, nothing above 0 vanishes."""
+    """Draw values as bars and return the lines from top to bottom; each bar is `thick` characters wide.
+
+    The bar of the largest value reaches the top, and every value above 0 has a visible bar.
+    """
     highest = max(values, default=0.0)
     full = height * 8
     filled = [0 if value <= 0 else max(1, round(full * value / highest)) for value in values]
@@ -71,5 +75,5 @@ def bars(values: Sequence[float], *, height: int, thick: int) -> list[str]:
 
 
 def thickness(values: int, width: int) -> int:
-    """As wide as all of them fit, up to four characters each."""
+    """Return how wide each of so many bars can be so that all fit, at most four characters."""
     return max(1, min(4, width // max(1, values)))

@@ -1,4 +1,4 @@
-"""A snapshot on so many columns and lines: header, plot and tables, cut so that each shows what fits. Pure."""
+"""Lays a snapshot out as text of a given width and height: header, plot, tables and a footer with the keys."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 
 GAP: Final = 2
 TALL: Final = 34
-"""from so many lines on the plot is three lines high"""
+"""Height of the frame from which on the plot is three lines high."""
 LEAST: Final = (3, 3, 2, 1)
-"""rows of each table, from above, where there is not room for all"""
-KEYS: Final = "q quit   ↑↓ choose a queue   p pause or resume it   + − refresh"
+"""Rows that each table gets before any gets more, if there is not room for all."""
+KEYS: Final = "q quit   ↑↓ select a queue   p pause or resume it   + − refresh"
 
 
 def frame(
     snapshot: Snapshot, *, width: int, height: int | None, every: float | None, selected: int | None = None
 ) -> Text:
-    """`height` None: as many lines as it takes. `every`: the interval, shown with the keys; None for a single frame."""
+    """Return the frame; a `height` of None means as many lines as are needed.
+
+    `every` is the interval that the footer shows; it is None for a single frame, which has no footer.
+    """
     lines = [_title(snapshot, width, every), _numbers(snapshot, width)]
     plot = [Text(), *_plot(snapshot, width, height), Text()]
     tables = [
@@ -50,15 +53,15 @@ def frame(
 
 
 def _room(height: int | None, lines: Sequence[Text], tables: int) -> int:
-    """For rows of so many tables, which have a line of titles each and an empty one between them.
+    """Return how many lines are left for rows of tables, each of which has a line of titles and an empty line.
 
-    Where not every table has room for a row, the plot is left out, and then tables, the lowest first.
+    If there is no row for every table, the frame leaves out the plot first, and then tables, the lowest first.
     """
     return sys.maxsize if height is None else height - len(lines) - 2 * tables + 1
 
 
 def _needs(table: Section) -> int:
-    """Lines for a row, and for how many more there are."""
+    """Return how many lines a table needs: one row, and a line that says how many more rows there are."""
     return 2 if table.whole and len(table.rows) > 1 else 1
 
 
@@ -70,7 +73,7 @@ def _title(snapshot: Snapshot, width: int, every: float | None) -> Text:
 
 
 def _numbers(snapshot: Snapshot, width: int) -> Text:
-    """As many of them as fit, whole."""
+    """Return the line of totals, with as many of them as fit."""
     alive = [each for each in snapshot.workers if each.state != "dead"]
     taken, slots = sum(min(each.held, each.slots) for each in alive), sum(each.slots for each in alive)
     text = Text()
@@ -89,7 +92,7 @@ def _numbers(snapshot: Snapshot, width: int) -> Text:
 
 
 def _plot(snapshot: Snapshot, width: int, height: int | None) -> list[Text]:
-    """With the highest and the span it shows behind it."""
+    """Return the plot of finished jobs, with its highest rate and its time span beside it."""
     tall = 3 if height is None or height >= TALL else 1
     highest = max(snapshot.line, default=0.0)
     labels = [
@@ -114,7 +117,7 @@ def _footer(snapshot: Snapshot, width: int) -> Text:
 
 
 def _shares(tables: Sequence[Section], room: int | None) -> list[int]:
-    """How many rows each may have: what each needs first, then a few more, then the upper before the lower."""
+    """Return how many rows each table gets: first what it needs, then LEAST, and the rest from top to bottom."""
     wanted = [max(1, len(table.rows)) for table in tables]
     if room is None:
         return wanted
@@ -134,7 +137,7 @@ def _table(section: Section, rows: int, width: int) -> list[Text]:
         return [*lines, Text(section.nothing, QUIET)][: rows + 1]
     counted = section.whole and len(section.rows) > rows > 1
     fits = max(0, rows - counted)
-    first = max(0, (section.selected or 0) - fits + 1)  # what is chosen is shown
+    first = max(0, (section.selected or 0) - fits + 1)  # the selected row is always shown
     for number, row in enumerate(section.rows[first : first + fits], first):
         lines.append(_row(row, columns, widths, chosen=number == section.selected))
     return [*lines, Text(f"and {len(section.rows) - fits} more", QUIET)] if counted and rows else lines
@@ -151,7 +154,7 @@ def _row(row: Sequence[Cell], columns: Sequence[tuple[int, Column]], widths: dic
 
 
 def _placed(text: str, column: Column, width: int) -> str:
-    """Exactly so wide, whatever characters it is made of."""
+    """Cut or pad a text to exactly this width on the screen."""
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1).rstrip() + "…"
     room = " " * (width - cell_len(text))
@@ -159,7 +162,7 @@ def _placed(text: str, column: Column, width: int) -> str:
 
 
 def _apart(left: Text, right: Text, width: int) -> Text:
-    """At both ends of a line; the right one is left out where there is no room."""
+    """Put two texts at both ends of a line; the right one is left out if there is no room."""
     room = width - left.cell_len - right.cell_len
     return Text.assemble(left, " " * room, right) if room >= GAP else _fitted(left, width)
 

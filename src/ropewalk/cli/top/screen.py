@@ -1,6 +1,7 @@
-"""The loop: look, draw, wait for a key or the next look. While the store is away the last frame stays, and says so.
+"""The loop of `ropewalk top`: it reads a snapshot, draws it, and waits for a key or the next refresh.
 
-Keys as they are pressed, without echo and without Enter; the terminal is left as it was found.
+While the store is unavailable, the last frame stays and says so. Keys are read as they are pressed, without echo and
+without Enter; afterwards the terminal has its former settings again.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from rich.live import Live
 
 from ropewalk.cli.top.controls import Key, View, keys_in, moved
 from ropewalk.cli.top.frame import frame
-from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot
+from ropewalk.cli.top.snapshot_reader import SnapshotReader
 from ropewalk.client.store_client import StoreClient
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 
 
 class Keyboard:
+    """The keys that were pressed and not handled yet."""
+
     def __init__(self) -> None:
         self._pressed: asyncio.Queue[Key] = asyncio.Queue()
 
     async def next(self, within_seconds: float) -> Key | None:
-        """The next key, or None when the time is over."""
+        """Return the next key, or None if none is pressed within this time."""
         try:
             async with asyncio.timeout(max(0.0, within_seconds)):
                 return await self._pressed.get()
@@ -39,16 +42,18 @@ class Keyboard:
             return None
 
     def press(self, key: Key) -> None:
+        """Add a key."""
         self._pressed.put_nowait(key)
 
     def read(self, descriptor: int) -> None:
+        """Add the keys that were typed in the terminal."""
         for key in keys_in(os.read(descriptor, 64).decode(errors="ignore")):
             self.press(key)
 
 
 @contextmanager
 def listening(descriptor: int) -> Generator[Keyboard]:
-    """On the running loop."""
+    """Read keys from the terminal on the running event loop, until the block ends."""
     keyboard, loop = Keyboard(), asyncio.get_running_loop()
     before = termios.tcgetattr(descriptor)
     tty.setcbreak(descriptor)
@@ -60,14 +65,14 @@ def listening(descriptor: int) -> Generator[Keyboard]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-async def show(client: StoreClient, gatherer: Gatherer, runtime: Runtime, view: View, *, descriptor: int) -> None:
-    """Until somebody quits."""
+async def show(client: StoreClient, reader: SnapshotReader, runtime: Runtime, view: View, *, descriptor: int) -> None:
+    """Show the live view until somebody quits."""
     console = Console()
-    snapshot = await gatherer.look()  # a store that cannot be reached at all is an error, not a frame
+    snapshot = await reader.read()  # raises if the store cannot be reached at the start
     with listening(descriptor) as keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.press, "quit")
         try:
-            await Screen(client, gatherer, runtime, keyboard, lambda shown, how: _draw(live, shown, how)).run(
+            await Screen(client, reader, runtime, keyboard, lambda shown, how: _draw(live, shown, how)).run(
                 snapshot, view
             )
         finally:
@@ -75,21 +80,24 @@ async def show(client: StoreClient, gatherer: Gatherer, runtime: Runtime, view: 
 
 
 class Screen:
+    """A screen refreshes the view and reacts to keys; `draw` shows a snapshot."""
+
     def __init__(
         self,
         client: StoreClient,
-        gatherer: Gatherer,
+        reader: SnapshotReader,
         runtime: Runtime,
         keyboard: Keyboard,
         draw: Callable[[Snapshot, View], object],
     ) -> None:
         self._client = client
-        self._gatherer = gatherer
+        self._reader = reader
         self._runtime = runtime
         self._keyboard = keyboard
         self._draw = draw
 
     async def run(self, snapshot: Snapshot, view: View) -> None:
+        """Begin with this snapshot and view, and return when somebody quits."""
         looked_at = self._runtime.monotonic()
         while True:
             self._draw(snapshot, view)
@@ -107,7 +115,7 @@ class Screen:
             if key == "pause" and view.selected is not None and view.selected < len(before.queues):
                 queue = before.queues[view.selected]
                 await (self._client.resume(queue.name) if queue.paused else self._client.pause(queue.name))
-            return await self._gatherer.look()
+            return await self._reader.read()
         except (StoreUnavailable, OutcomeUnknown) as error:
             return structs.replace(before, trouble=f"the store does not answer, trying again: {error}")
 

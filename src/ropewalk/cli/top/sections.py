@@ -1,4 +1,4 @@
-"""The tables of a frame: their columns, and their rows as cells. Stored text is made safe here."""
+"""The tables of a frame: their columns, and their rows as cells with control characters escaped."""
 
 from __future__ import annotations
 
@@ -17,31 +17,39 @@ LOUD: Final = "red"
 
 
 class Column(Struct, frozen=True):
+    """A column of a table."""
+
     title: str
     width: int
     side: Literal["left", "right"] = "right"
     from_width: int = 0
-    """the frame must be so wide for it to be shown"""
+    """Width of the frame from which on the column is shown."""
     grows: bool = False
-    """takes what room is left"""
+    """Whether the column gets the width that the others leave."""
 
 
 class Cell(Struct, frozen=True):
+    """A text in a style of rich."""
+
     text: str
     style: str = ""
 
 
 class Section(Struct, frozen=True):
+    """A table of a frame."""
+
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     nothing: str
-    """shown where there are no rows"""
+    """The text that is shown if there are no rows."""
     selected: int | None = None
+    """The number of the selected row, or None."""
     whole: bool = True
-    """it says how many are not shown"""
+    """Whether a line says how many rows are not shown."""
 
 
 def queues(snapshot: Snapshot, selected: int | None) -> Section:
+    """Return the table of queues."""
     columns = (
         Column("QUEUE", 12, "left", grows=True),
         Column("STATE", 6, "left"),
@@ -56,6 +64,7 @@ def queues(snapshot: Snapshot, selected: int | None) -> Section:
 
 
 def types(snapshot: Snapshot) -> Section:
+    """Return the table of job types that finished jobs lately."""
     columns = (
         Column("TYPE", 12, "left", grows=True),
         Column("FINISHED", 8),
@@ -71,6 +80,7 @@ def types(snapshot: Snapshot) -> Section:
 
 
 def workers(snapshot: Snapshot) -> Section:
+    """Return the table of workers."""
     columns = (
         Column("WORKER", 16, "left"),
         Column("WHERE", 12, "left", grows=True, from_width=60),
@@ -86,6 +96,7 @@ def workers(snapshot: Snapshot) -> Section:
 
 
 def failures(snapshot: Snapshot) -> Section:
+    """Return the table of the newest failures."""
     columns = (
         Column("FAILED AT", 9, "left"),
         Column("TYPE", 14, "left"),
@@ -147,7 +158,7 @@ def _failure(failure: FailureLine) -> list[Cell]:
 
 
 def _number(number: int, style: str = "") -> Cell:
-    """Zeros step back, so that what is there stands out."""
+    """Return a count, with 0 in a quiet style, so that other numbers stand out."""
     return Cell(figures.count(number), style if number else QUIET)
 
 

@@ -9,6 +9,8 @@ from ropewalk.domain.time import Instant, Span, to_datetime
 
 
 class QueueLine(Struct, frozen=True, kw_only=True):
+    """What a frame shows about one queue."""
+
     name: str
     paused: bool
     ready: int
@@ -17,26 +19,30 @@ class QueueLine(Struct, frozen=True, kw_only=True):
     retrying: int
     pending: int
     oldest_us: Span | None
-    """for how long the first of those that are ready could have started"""
+    """How long the oldest ready job has been ready, or None if none is ready."""
 
 
 class TypeLine(Struct, frozen=True, kw_only=True):
+    """What a frame shows about one job type."""
+
     name: str
     finished: int
     finished_per_second: float
-    """in the last seconds"""
+    """Jobs that finished per second in the last seconds."""
     failed: int
-    """for good: failed and dead-lettered"""
+    """Jobs that failed for good, dead letters included."""
     retried: int
     run: Latency
     wait: Latency
 
 
 class WorkerLine(Struct, frozen=True, kw_only=True):
+    """What a frame shows about one worker."""
+
     id: str
     where: str
     state: str
-    """alive, draining or dead"""
+    """The word alive, draining or dead."""
     held: int
     slots: int
     silent_us: Span
@@ -45,6 +51,8 @@ class WorkerLine(Struct, frozen=True, kw_only=True):
 
 
 class FailureLine(Struct, frozen=True, kw_only=True):
+    """What a frame shows about one failed job."""
+
     at: Instant
     id: str
     type: str
@@ -53,34 +61,36 @@ class FailureLine(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
+    """Everything that one frame shows."""
+
     url: str
     tenant: str
     now: Instant
     finished_per_second: float
-    """in the last seconds; at the first look, since something happened"""
+    """Jobs that finished per second in the last seconds, or in the first snapshot since something happened."""
     submitted_per_second: float
     line: tuple[float, ...]
-    """jobs finished per second, the last of it just now"""
+    """Finished jobs per second in each slice of the time span; the last one is the present rate."""
     slice_us: Span
     queues: tuple[QueueLine, ...]
     types: tuple[TypeLine, ...]
-    """what happened to them in that time, most finished first"""
+    """What happened to each type in the time span, the type with the most finished jobs first."""
     workers: tuple[WorkerLine, ...]
     failures: tuple[FailureLine, ...]
-    """newest first"""
+    """The newest failures, newest first."""
     next_fire: tuple[str, Instant] | None = None
-    """the schedule that fires next, and when"""
+    """The name of the schedule that fires next, and when."""
     trouble: str | None = None
-    """why this is not newer"""
+    """The reason why this snapshot is not newer, or None."""
 
     def total(self, what: str) -> int:
-        """Of all queues: ready, running, delayed, retrying or pending."""
+        """Return a sum over all queues; `what` is ready, running, delayed, retrying or pending."""
         found: int = sum(getattr(queue, what) for queue in self.queues)
         return found
 
 
 def document(snapshot: Snapshot) -> dict[str, object]:
-    """With times as every command gives them."""
+    """Return the snapshot for JSON, with times in ISO 8601."""
     fires = snapshot.next_fire
     return {
         **structs.asdict(snapshot),

@@ -1,4 +1,4 @@
-"""`ropewalk worker`: run an app's jobs until somebody says stop, in this process or in several."""
+"""The command `ropewalk worker`, which runs jobs in this process, or in several, until a stop signal."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def worker(
         log_format=log_format,
     )
     if processes > 1:
-        from ropewalk.cli.worker.supervising import supervise  # one worker needs none of it
+        from ropewalk.cli.worker.supervisor import supervise  # imported only for several processes
 
         return asyncio.run(supervise(options, processes, as_json=as_json))
-    from ropewalk.cli.worker.serving import serve  # a supervisor neither loads the app nor runs anything of it
+    from ropewalk.cli.worker.one_process import serve  # imported only here: a supervisor does not load the app
 
-    return serve(options, ParentLink.taken(), as_json=as_json)
+    return serve(options, ParentLink.from_environment(), as_json=as_json)

@@ -1,4 +1,4 @@
-"""The log of a worker: a line for everything that happens."""
+"""The log of `ropewalk worker`: one line for each event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMATS: Final = ("text", "json")
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 FORMAT_OF_SEVERAL: Final = "%(asctime)s %(levelname)s %(processName)s: %(message)s"
 LEVEL_OF: Final = {
-    "progress": logging.DEBUG,  # as often as a handler likes: it would drown the rest
+    "progress": logging.DEBUG,  # handlers may report progress very often
     "failed": logging.ERROR,
     "dead_lettered": logging.ERROR,
     "expired": logging.ERROR,
@@ -36,9 +36,10 @@ logger = logging.getLogger("ropewalk.worker")
 def start_logging(
     level: str, *, form: str = "text", name: str | None = None, secret_keys: Collection[str] = ()
 ) -> None:
-    """To stderr, unless the app's own module has set logging up: then it stays as it is there.
+    """Log to stderr, unless the module of the app has configured logging itself.
 
-    One of several processes has a name, in every line of its log; `%(processName)s` has it in formats of your own.
+    `name` is the name of one of several processes, which appears in every line; in a format of your own it is
+    `%(processName)s`.
     """
     if name is not None:
         multiprocessing.current_process().name = name
@@ -53,13 +54,13 @@ def start_logging(
 
 @asynccontextmanager
 async def log_events(app: App) -> AsyncGenerator[None]:
-    """Log what happens in here. From the level of warnings on, nobody listens to what goes well: it costs nothing."""
+    """Log the events of the app while the block runs; if only warnings are logged, successes cost nothing."""
     runtime = SystemRuntime()
     failures_only = not logger.isEnabledFor(logging.INFO)
     task = runtime.spawn(_log(app.events(every_tenant=True, failures_only=failures_only)), name="ropewalk-log")
     try:
         yield
-        await runtime.sleep(0.02)  # the last events are still on their way through the loop
+        await runtime.sleep(0.02)  # the last events have not reached the task yet
     finally:
         task.cancel()
         await task.finished()
@@ -75,14 +76,14 @@ async def _log(events: AsyncIterator[Event]) -> None:
 
 
 def level_of(event: Event) -> int:
-    """A failure that is tried again is a warning, one that is not is an error."""
+    """Return the level of an event: a failure that is retried is a warning, and a final failure is an error."""
     return logging.WARNING if event.will_retry else LEVEL_OF.get(event.kind, logging.INFO)
 
 
 def record_of(event: Event, level: int, *, with_traceback: bool = True) -> logging.LogRecord:
-    """A record with the line for people as its message, the same as fields, and the traceback of a failed attempt.
+    """Return a log record with a line for people, the facts of the event as fields, and the traceback of a failure.
 
-    The last failed attempt is two events, one of the attempt and one of the job: its traceback is shown once.
+    The last failure of a job causes two events, one of the attempt and one of the job; its traceback is logged once.
     """
     fields: dict[str, object] = {
         "job_event": event.kind,
@@ -103,6 +104,7 @@ def record_of(event: Event, level: int, *, with_traceback: bool = True) -> loggi
 
 
 def line_of(event: Event) -> str:
+    """Return an event as one line of `name=value` pairs."""
     fields = [event.kind, f"type={event.type}", f"job={event.job_id}", f"attempt={event.attempt}"]
     if event.tenant != DEFAULT_TENANT:
         fields.append(f"tenant={event.tenant}")

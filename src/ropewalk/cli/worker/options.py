@@ -1,6 +1,6 @@
-"""What `ropewalk worker` was told, apart from how many processes: as settings of a worker, and as a command line again.
+"""The options of `ropewalk worker`, as settings of a worker and as the command line of another process.
 
-What was not given is in neither: it is for the worker to say, or a default.
+Options that were not given are in neither, so that the code of the worker or a default decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class WorkerSettings(TypedDict, total=False):
-    """Of `app.worker(...)`, as far as there are options for them."""
+    """The settings of `app.worker(...)` for which the command has options."""
 
     queues: Sequence[str]
     types: Sequence[str]
@@ -24,8 +24,10 @@ class WorkerSettings(TypedDict, total=False):
 
 
 class WorkerOptions(Struct, frozen=True, kw_only=True):
+    """The options of one command line, without --processes."""
+
     path: str
-    """module:name, of an app or of a worker"""
+    """The `module:name` of an app or of a worker."""
     queues: Sequence[str]
     types: Sequence[str]
     tenants: Sequence[str]
@@ -37,15 +39,15 @@ class WorkerOptions(Struct, frozen=True, kw_only=True):
     log_format: str = "text"
 
     def settings(self) -> WorkerSettings:
-        """Those that were given."""
+        """Return the settings for which options were given."""
         return cast("WorkerSettings", self._asked())
 
     def given(self) -> list[str]:
-        """The options that set them."""
+        """Return the names of the options that were given."""
         return [_OPTIONS[name] for name in self._asked()]
 
     def arguments(self) -> list[str]:
-        """Of a worker in a process of its own."""
+        """Return the arguments of `ropewalk worker` for another process with the same options."""
         words = [word for name, value in self._asked().items() for word in _spelled(_OPTIONS[name], value)]
         return [*words, f"--log-level={self.log_level}", f"--log-format={self.log_format}", "--", self.path]
 

@@ -1,4 +1,4 @@
-"""What `ropewalk worker` says on stdout when it has started: one line, or one JSON document."""
+"""Prints what `ropewalk worker` announces on stdout when it has started: one line, or one JSON document."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ropewalk.fleet.parent_link import Announcement
 
 
 def show(announcement: Announcement, *, as_json: bool) -> None:
+    """Print the announcement of one worker."""
     if as_json:
         render.echo_json(to_builtins(announcement))
     else:
@@ -18,7 +19,7 @@ def show(announcement: Announcement, *, as_json: bool) -> None:
 
 
 def show_all(announcements: Sequence[Announcement], *, as_json: bool) -> None:
-    """Of several processes, which differ in nothing but who they are."""
+    """Print the announcements of several workers, which differ only in their ids."""
     first, workers = announcements[0], [each.worker for each in announcements]
     if as_json:
         alike = {name: value for name, value in to_builtins(first).items() if name != "worker"}

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from ropewalk import Abort, App, StoreUnavailable, job
 from ropewalk.cli.top.controls import Key, View
-from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.screen import Keyboard, Screen, listening
 from ropewalk.cli.top.snapshot import Snapshot
+from ropewalk.cli.top.snapshot_reader import SnapshotReader
 from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
 from ropewalk.domain.time import MINUTE, Seconds
 from ropewalk.runtime.system import SystemRuntime
@@ -63,11 +63,11 @@ def counts() -> Counts:
 
 
 @pytest.fixture
-def gatherer(app: App, counts: Counts) -> Gatherer:
-    return Gatherer(app, counts, SystemRuntime(), url="sqlite:///jobs.db", tenant="default", last_seconds=120)
+def reader(app: App, counts: Counts) -> SnapshotReader:
+    return SnapshotReader(app, counts, SystemRuntime(), url="sqlite:///jobs.db", tenant="default", last_seconds=120)
 
 
-async def test_everything_is_asked_for(app: App, gatherer: Gatherer, counts: Counts) -> None:
+async def test_everything_is_asked_for(app: App, reader: SnapshotReader, counts: Counts) -> None:
     await app.create_schedule("later", every=3600, job=break_("x"))
     await app.create_schedule("sooner", every=60, job=break_("x"))
     await app.create_schedule("paused", every=1, job=break_("x"))
@@ -76,7 +76,7 @@ async def test_everything_is_asked_for(app: App, gatherer: Gatherer, counts: Cou
     async with app.worker(concurrency=3) as worker:
         failed = await app.enqueue(break_("to\x1bo bad"))
         await app.wait(failed.id, timeout=10)
-        snapshot = await gatherer.look()
+        snapshot = await reader.read()
         worker_id = worker.id
     assert counts.asked == [(120, 60)]
     assert [(queue.name, queue.delayed, queue.ready) for queue in snapshot.queues] == [("mail", 1, 0)]
@@ -89,25 +89,25 @@ async def test_everything_is_asked_for(app: App, gatherer: Gatherer, counts: Cou
     assert snapshot.next_fire is not None and snapshot.next_fire[0] == "sooner"
 
 
-async def test_a_queue_that_empties_keeps_its_row(app: App, gatherer: Gatherer) -> None:
+async def test_a_queue_that_empties_keeps_its_row(app: App, reader: SnapshotReader) -> None:
     for name in ("b", "a"):
         await app.pause(name)
-    assert [queue.name for queue in (await gatherer.look()).queues] == ["a", "b"]
+    assert [queue.name for queue in (await reader.read()).queues] == ["a", "b"]
     await app.resume("b")
     assert await app.queues() != []
-    assert [(queue.name, queue.paused) for queue in (await gatherer.look()).queues] == [("a", True), ("b", False)]
+    assert [(queue.name, queue.paused) for queue in (await reader.read()).queues] == [("a", True), ("b", False)]
 
 
-async def test_failures_are_read_again_when_there_are_more(app: App, gatherer: Gatherer, counts: Counts) -> None:
+async def test_failures_are_read_again_when_there_are_more(app: App, reader: SnapshotReader, counts: Counts) -> None:
     async with app.worker():
         first = await app.enqueue(break_("first"))
         await app.wait(first.id, timeout=10)
-        assert [each.id for each in (await gatherer.look()).failures] == [first.id]
+        assert [each.id for each in (await reader.read()).failures] == [first.id]
         second = await app.enqueue(break_("second"))
         await app.wait(second.id, timeout=10)
-    assert [each.id for each in (await gatherer.look()).failures] == [first.id], "nothing said that it changed"
+    assert [each.id for each in (await reader.read()).failures] == [first.id], "nothing said that it changed"
     counts.flow = Flow(completed=30, failed=2)
-    assert [each.id for each in (await gatherer.look()).failures] == [second.id, first.id]
+    assert [each.id for each in (await reader.read()).failures] == [second.id, first.id]
 
 
 class Drawn:
@@ -123,25 +123,25 @@ class Drawn:
         self._keyboard.press(self._keys.pop(0))
 
 
-async def played(app: App, gatherer: Gatherer, *keys: Key) -> list[tuple[Snapshot, View]]:
+async def played(app: App, reader: SnapshotReader, *keys: Key) -> list[tuple[Snapshot, View]]:
     keyboard = Keyboard()
     drawn = Drawn(keyboard, [*keys, "quit"])
-    screen = Screen(app, gatherer, SystemRuntime(), keyboard, drawn.draw)
+    screen = Screen(app, reader, SystemRuntime(), keyboard, drawn.draw)
     async with asyncio.timeout(20):
-        await screen.run(await gatherer.look(), View(every=60.0))
+        await screen.run(await reader.read(), View(every=60.0))
     return drawn.frames
 
 
-async def test_a_queue_is_chosen_paused_and_resumed(app: App, gatherer: Gatherer) -> None:
+async def test_a_queue_is_chosen_paused_and_resumed(app: App, reader: SnapshotReader) -> None:
     for name in ("a", "b"):
         await app.enqueue(break_("x"), queue=name, delay=3600)
-    frames = await played(app, gatherer, "pause", "down", "down", "pause", "pause", "slower")
+    frames = await played(app, reader, "pause", "down", "down", "pause", "pause", "slower")
     assert [view.selected for _, view in frames] == [None, None, 0, 1, 1, 1, 1]
     paused = [[queue.paused for queue in snapshot.queues] for snapshot, _ in frames]
     assert paused == [[False, False]] * 4 + [[False, True], [False, False], [False, False]]
 
 
-async def test_without_the_store_the_last_frame_stays(app: App, gatherer: Gatherer, counts: Counts) -> None:
+async def test_without_the_store_the_last_frame_stays(app: App, reader: SnapshotReader, counts: Counts) -> None:
     keyboard = Keyboard()
     frames: list[Snapshot] = []
 
@@ -151,9 +151,9 @@ async def test_without_the_store_the_last_frame_stays(app: App, gatherer: Gather
         if len(frames) == 3:
             keyboard.press("quit")
 
-    screen = Screen(app, gatherer, SystemRuntime(), keyboard, draw)
+    screen = Screen(app, reader, SystemRuntime(), keyboard, draw)
     async with asyncio.timeout(20):
-        await screen.run(await gatherer.look(), View(every=0.05))
+        await screen.run(await reader.read(), View(every=0.05))
     assert [frame.trouble for frame in frames] == [None, "the store does not answer, trying again: gone", None]
     assert frames[1].now == frames[0].now < frames[2].now
 

@@ -1,4 +1,4 @@
-"""Asks an app for everything a snapshot shows. The only part of `top` that knows one."""
+"""Reads everything that a snapshot contains from the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ropewalk.cli import render
-from ropewalk.cli.top.pace import Pace, Rates
+from ropewalk.cli.top.rates import RateMeter, Rates
 from ropewalk.cli.top.snapshot import FailureLine, QueueLine, Snapshot, TypeLine, WorkerLine
 from ropewalk.cli.worker_view import serving, state_of
 from ropewalk.client.store_client import StoreClient
@@ -21,16 +21,17 @@ from ropewalk.ports.store.leases import WorkerCard
 from ropewalk.ports.store.reading import QueueInfo
 
 FAILURES_SHOWN: Final = 10
+"""How many failures are read."""
 
 
 class HasStats(Protocol):
-    """A client, as far as it counts what happened."""
+    """The part of a client that answers with statistics; tests count its calls."""
 
     async def stats(self, *, last: Seconds, slices: int) -> Statistics: ...
 
 
-class Gatherer:
-    """Looks again and again; what changes seldom is asked for only when something else says that it changed."""
+class SnapshotReader:
+    """The reader reads one snapshot after another, and reads failures again only if the statistics have changed."""
 
     def __init__(
         self, client: StoreClient, counts: HasStats, runtime: Runtime, *, url: str, tenant: str, last_seconds: float
@@ -41,15 +42,16 @@ class Gatherer:
         self._url = url
         self._tenant = tenant
         self._last_seconds = last_seconds
-        self._pace = Pace()
+        self._meter = RateMeter()
         self._queues: dict[str, QueueInfo] = {}
         self._failed: tuple[int, tuple[FailureLine, ...]] | None = None
 
-    async def look(self) -> Snapshot:
+    async def read(self) -> Snapshot:
+        """Read the present snapshot."""
         client = self._client
         now = to_instant(await client.now(), "now")
         statistics = await self._counts.stats(last=self._last_seconds, slices=60)
-        rates = self._pace.of(statistics, self._runtime.monotonic(), now)
+        rates = self._meter.measure(statistics, self._runtime.monotonic(), now)
         return Snapshot(
             url=self._url,
             tenant=self._tenant,
@@ -72,14 +74,14 @@ class Gatherer:
             return None
 
     async def _known_queues(self) -> list[QueueInfo]:
-        """One that is empty for a moment stays where it is: a table whose rows come and go cannot be read."""
+        """Return all queues that were ever found: an empty queue keeps its row, because vanishing rows distract."""
         found = {each.name: each for each in await self._client.queues()}
         empty = {name: QueueInfo(name=name, paused=False, counts={}, oldest_ready_at=None) for name in self._queues}
         self._queues = dict(sorted((empty | found).items()))
         return list(self._queues.values())
 
     async def _failures(self, flow: Flow) -> tuple[FailureLine, ...]:
-        """Jobs in the order they changed have to be sorted: not every second for nothing."""
+        """Return the newest failures; the search is expensive, so it is made only if there are more than before."""
         failed = flow.failed + flow.dead_letter + flow.retried
         if self._failed is None or self._failed[0] != failed:
             page = await self._client.failures(limit=FAILURES_SHOWN)
@@ -88,7 +90,7 @@ class Gatherer:
 
 
 def _line(statistics: Statistics, finished_per_second: float) -> tuple[float, ...]:
-    """What is not over yet is as fast as it is just now."""
+    """Return the finished jobs per second of each slice; the last, unfinished slice has the present rate."""
     *over, _ = [each.flow.finished / to_seconds(statistics.slice_us) for each in statistics.line] or [0.0]
     return (*over, finished_per_second)
 

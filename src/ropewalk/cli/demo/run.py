@@ -1,7 +1,4 @@
-"""One performance of the demo: a temporary directory, a fleet in it, the story told, everything cleaned up.
-
-How the demo ends: what ran, what was promised, what to try next.
-"""
+"""Runs the demo in a temporary directory, checks its promises, prints the summary, and cleans up."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.fleet import Fleet
 from ropewalk.cli.demo.jobs import TYPES
 from ropewalk.cli.demo.promises import Promise, promises
+from ropewalk.cli.demo.scenario import Scenario
 from ropewalk.cli.demo.screen import Live, Plain, Screen, Silent
-from ropewalk.cli.demo.story import Story
 from ropewalk.cli.job_view import presentable
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.fleet.exit_codes import ExitCode
@@ -30,12 +27,14 @@ from ropewalk.runtime.system import SystemRuntime
 
 NEXT: Final = (
     ("ropewalk worker shop:app", "run the jobs of your own shop.py"),
-    ("ropewalk jobs list --app shop:app", "see them, and what became of them"),
-    ("ropewalk why ID --app shop:app", "what a job is waiting for"),
+    ("ropewalk jobs list --app shop:app", "list jobs and their states"),
+    ("ropewalk why ID --app shop:app", "explain what a job is waiting for"),
 )
+"""Commands to try next, each with what it does."""
 
 
 def show_summary(screen: Screen, jobs: Sequence[JobInfo], promises: Sequence[Promise]) -> None:
+    """Print which jobs ran, which promises were kept, and what to try next."""
     screen.heading("What ran")
     screen.table(("TYPE", "JOBS", "STATE", "ATTEMPTS", "CRASHES", "QUEUED TO ENDED"), rows_of(jobs))
     screen.heading("What was promised")
@@ -50,7 +49,7 @@ def show_summary(screen: Screen, jobs: Sequence[JobInfo], promises: Sequence[Pro
 
 
 def document(found: Findings, promises: Sequence[Promise], seconds: float) -> dict[str, object]:
-    """The same for machines."""
+    """Return the summary for JSON."""
     return {
         "kept": all(promise.kept for promise in promises),
         "seconds": round(seconds, 1),
@@ -62,7 +61,7 @@ def document(found: Findings, promises: Sequence[Promise], seconds: float) -> di
 
 
 def rows_of(jobs: Iterable[JobInfo]) -> list[tuple[str, ...]]:
-    """A row per type and state, in the order in which the types were first queued."""
+    """Return a row for each type and state, in the order in which the types were first enqueued."""
     order = list(dict.fromkeys((job.type, job.state) for job in jobs))
     ranked = sorted(jobs, key=lambda job: order.index((job.type, job.state)))
     return [_row(list(group)) for _, group in groupby(ranked, lambda job: (job.type, job.state))]
@@ -76,16 +75,17 @@ def _row(jobs: list[JobInfo]) -> tuple[str, ...]:
     return first.type, str(len(jobs)), render.state(first.state), str(attempts), str(crashes or ""), times
 
 
-def perform(*, as_json: bool) -> ExitCode:
-    # However it is told to end, it ends as with Ctrl-C: by cleaning up.
+def run_demo(*, as_json: bool) -> ExitCode:
+    """Run the demo once; the exit code says whether all promises were kept."""
+    # Stop signals have the same effect as Ctrl-C: the demo cleans up and ends.
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _interrupt)
     with tempfile.TemporaryDirectory(prefix="ropewalk-demo-") as directory:
-        kept = asyncio.run(_perform(Path(directory), as_json=as_json))
+        kept = asyncio.run(_run(Path(directory), as_json=as_json))
     return ExitCode.OK if kept else ExitCode.FAILED
 
 
-async def _perform(directory: Path, *, as_json: bool) -> bool:
+async def _run(directory: Path, *, as_json: bool) -> bool:
     runtime = SystemRuntime()
     began = runtime.monotonic()
 
@@ -94,7 +94,7 @@ async def _perform(directory: Path, *, as_json: bool) -> bool:
 
     screen = _screen(elapsed, as_json=as_json)
     try:
-        found = await _told(directory, screen, runtime)
+        found = await _played(directory, screen, runtime)
     finally:
         screen.close()
     checked = promises(found)
@@ -105,11 +105,11 @@ async def _perform(directory: Path, *, as_json: bool) -> bool:
     return all(promise.kept for promise in checked)
 
 
-async def _told(directory: Path, screen: Screen, runtime: SystemRuntime) -> Findings:
+async def _played(directory: Path, screen: Screen, runtime: SystemRuntime) -> Findings:
     url = f"sqlite:///{quote(str(directory / 'demo.db'))}"
     async with App(url, jobs=TYPES) as app:
         with Fleet(directory, url) as fleet:
-            return await Story(app, fleet, screen, runtime).tell()
+            return await Scenario(app, fleet, screen, runtime).play()
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

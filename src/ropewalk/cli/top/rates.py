@@ -1,4 +1,4 @@
-"""How fast jobs come and go, between two looks: counts by the minute, looked at every second, tell it to the second."""
+"""Computes jobs per second from the differences between statistics that were read one after another."""
 
 from __future__ import annotations
 
@@ -12,55 +12,58 @@ from ropewalk.domain.statistics.statistics import Flow, Statistics
 from ropewalk.domain.time import Instant, to_seconds
 
 OVER_SECONDS: Final = 5.0
-"""averaged over the looks within this time, so that a number can be read before it changes"""
+"""Rates are averages over the readings of this time, so that the numbers do not change too fast to be read."""
 
 
 class Rates(Struct, frozen=True, kw_only=True):
-    """Per second."""
+    """Jobs per second."""
 
     submitted: float = 0.0
     finished: float = 0.0
     types: Mapping[str, float] = {}
-    """finished, by type"""
+    """Finished jobs per second of each type."""
 
 
-class Look(Struct, frozen=True, kw_only=True):
-    """Counts since one and the same instant."""
+class Counts(Struct, frozen=True, kw_only=True):
+    """The counts of one reading; readings can be compared if their counts begin at the same instant."""
 
     at: float
+    """The monotonic time of the reading."""
     submitted: int
     finished: int
     types: Mapping[str, int]
 
 
-class Pace:
+class RateMeter:
+    """A rate meter remembers the last readings and computes rates from them."""
+
     def __init__(self) -> None:
         self._since: Instant | None = None
-        self._looks: deque[Look] = deque()
+        self._counts: deque[Counts] = deque()
         self._rates = Rates()
 
-    def of(self, statistics: Statistics, at: float, now: Instant) -> Rates:
-        """As of this look at `at` (monotonic seconds), `now` on the store's clock."""
+    def measure(self, statistics: Statistics, at: float, now: Instant) -> Rates:
+        """Return the rates after a reading at `at` (monotonic seconds), which is `now` on the store's clock."""
         if self._since is None:
             self._rates = _average(statistics, now)
-        if statistics.since != self._since:  # the window moved: what was counted before is not comparable
+        if statistics.since != self._since:  # the counts begin later now, so earlier ones cannot be compared
             self._since = statistics.since
-            self._looks.clear()
-        self._looks.append(_look(statistics, at))
-        while len(self._looks) > 2 and at - self._looks[1].at >= OVER_SECONDS:
-            self._looks.popleft()
-        if len(self._looks) > 1 and at > self._looks[0].at:
-            self._rates = _between(self._looks[0], self._looks[-1])
+            self._counts.clear()
+        self._counts.append(_counts_of(statistics, at))
+        while len(self._counts) > 2 and at - self._counts[1].at >= OVER_SECONDS:
+            self._counts.popleft()
+        if len(self._counts) > 1 and at > self._counts[0].at:
+            self._rates = _between(self._counts[0], self._counts[-1])
         return self._rates
 
 
-def _look(statistics: Statistics, at: float) -> Look:
+def _counts_of(statistics: Statistics, at: float) -> Counts:
     types = {each.type or "": each.flow.finished for each in statistics.shares}
     flow = statistics.flow
-    return Look(at=at, submitted=flow.submitted, finished=flow.finished, types=types)
+    return Counts(at=at, submitted=flow.submitted, finished=flow.finished, types=types)
 
 
-def _between(first: Look, last: Look) -> Rates:
+def _between(first: Counts, last: Counts) -> Rates:
     seconds = last.at - first.at
     return Rates(
         submitted=max(0, last.submitted - first.submitted) / seconds,
@@ -70,7 +73,7 @@ def _between(first: Look, last: Look) -> Rates:
 
 
 def _average(statistics: Statistics, now: Instant) -> Rates:
-    """One look tells no pace: the average since something happened does."""
+    """Return the averages since the first job in the time span, for the first reading."""
     began = next((each.at for each in statistics.line if _happened(each.flow)), statistics.since)
     seconds = max(1.0, to_seconds(now - began))
     return Rates(

@@ -1,4 +1,4 @@
-"""A worker in this process: loaded or made, run, and drained when somebody says stop."""
+"""Runs a worker in this process: loads or makes it, and runs it until a stop signal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import click
 from ropewalk.app import App
 from ropewalk.cli.errors import complain
 from ropewalk.cli.loading import load_app_or_worker
-from ropewalk.cli.worker.announcing import show
+from ropewalk.cli.worker.announcement import show
 from ropewalk.cli.worker.log import log_events, logger, start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.supervising import supervise
+from ropewalk.cli.worker.supervisor import supervise
 from ropewalk.errors import InvalidInput, UnsharedStore
 from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.fleet.parent_link import HURRIED_BY, Announcement, ParentLink
@@ -25,54 +25,61 @@ from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 
 
-def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) -> ExitCode | int:
-    """On a leash it belongs to a fleet, which speaks for it. What code has made for several processes becomes one."""
-    if leash is not None:
-        leash.heed(SystemRuntime())
+def serve(options: WorkerOptions, link: ParentLink | None, *, as_json: bool) -> ExitCode | int:
+    """Run the worker that the options name and return the exit code.
+
+    With a `link` the worker is one process of a fleet, whose supervisor prints the announcement. If code made the
+    worker for several processes, this process becomes their supervisor, unless it is itself one of them.
+    """
+    if link is not None:
+        link.drain_when_cut(SystemRuntime())
     worker = _worker(options)
     if isinstance(worker, WorkerProcesses):
-        if leash is None:
+        if link is None:
             return asyncio.run(supervise(options, worker.processes, as_json=as_json))
         worker = worker.worker
     app = worker.client
-    assert isinstance(app, App)  # nothing else makes workers
-    if leash is not None and app.durability is Durability.D0:
+    assert isinstance(app, App)  # only apps make workers
+    if link is not None and app.durability is Durability.D0:
         raise click.ClickException(
             f"{app.url} lives inside one process: --processes needs a store that several share, like sqlite:///jobs.db"
         )
     start_logging(
         options.log_level,
         form=options.log_format,
-        name=None if leash is None else leash.name,
+        name=None if link is None else link.name,
         secret_keys=app.settings.logs.secret_keys,
     )
 
     if app.durability is Durability.D0:
-        _say_unshared(app)
+        _warn_unshared(app)
 
     def announce(worker: Worker) -> None:
         announcement = Announcement.of(worker, store=app.url, durability=app.durability)
-        if leash is None:
+        if link is None:
             show(announcement, as_json=as_json)
         else:
-            leash.announce(announcement)
+            link.announce(announcement)
 
     async def run() -> None:
-        hurried_by = STOPPING if leash is None else HURRIED_BY
+        hurried_by = STOPPING if link is None else HURRIED_BY
         async with app, log_events(app):
             await DrainWatch(worker.grace_seconds, complain).run(worker, on_started=announce, hurried_by=hurried_by)
-            if leash is not None:  # where nobody supervises, a signal is the way out of a store that does not close
+            if link is not None:  # alone, a signal may still end a store that does not close
                 ignore_stop_signals()
 
-    # What was imported stays for good: to look through it takes 3 ms of a small app, in which no handler runs.
+    # Imported objects stay for good; looking through them takes the garbage collector 3 ms in a small app.
     gc.collect()
     gc.freeze()
     asyncio.run(run())
     return ExitCode.OK
 
 
-def _say_unshared(app: App) -> None:
-    """In the log, like everything else, as far as the filters of warnings let it through; not said again by the app."""
+def _warn_unshared(app: App) -> None:
+    """Log the warning that no other process shares this store, unless the filters of warnings suppress it.
+
+    The app does not warn again.
+    """
     told = (
         f"{app.url} lives in this process alone: no other process can queue jobs for this worker, or see them, and "
         "they end with it. Give the app a store that others can open, such as sqlite:///jobs.db"
@@ -88,7 +95,7 @@ def _say_unshared(app: App) -> None:
 
 
 def _worker(options: WorkerOptions) -> Worker | WorkerProcesses:
-    """The app's, made as the options say; or the one that was named, which says everything itself."""
+    """Make a worker of the named app with these options, or return the named worker, which has its own settings."""
     named = load_app_or_worker(options.path)
     if isinstance(named, App):
         return named.worker(**options.settings())
