@@ -311,7 +311,7 @@ async def ambiguous_result(a: int) -> str | bytes:
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (ambiguous, ["ambiguous: parameter 'when' cannot be decoded unambiguously", "Declare a single type"]),
+        (ambiguous, ["ambiguous: parameter 'when' cannot be decoded unambiguously", "or Structs told apart by a tag"]),
         (opaque, ["opaque: parameter 'a' is declared as Opaque, which cannot travel", "register_type"]),
         (no_type, ["parameter 'a' cannot be decoded unambiguously as 3"]),
         (opaque_inside, ["parameter 'a' is declared as Opaque"]),

@@ -127,7 +127,7 @@ def _check_annotation(where: str, annotation: Any) -> None:
     except TypeError as error:
         raise DefinitionError(
             f"{where} cannot be decoded unambiguously as {annotation!r}: {error}. "
-            "Declare a single type, or Structs message apart by a tag"
+            "Declare a single type, or Structs told apart by a tag"
         ) from error
     for cls in custom_classes(info):
         if not custom.is_known(cls):
