@@ -8,6 +8,7 @@ RopewalkError
 ├── QuotaExceeded                    the tenant has used up its quota
 ├── PartlyEnqueued                   some jobs of a batch with atomic=False were refused
 ├── Conflict                         the id or key is taken, or the state of the job does not allow the call
+│   └── RevMismatch                  the job or schedule has changed since the caller read it (if_rev)
 ├── NotFound (LookupError)           this tenant has no such job, or the result is gone
 ├── JobFailed                        the awaited job ended as failed or dead_letter
 ├── JobCancelled                     the awaited job was cancelled (never asyncio.CancelledError)
@@ -112,6 +113,18 @@ class PartlyEnqueued(RopewalkError):
 
 class Conflict(RopewalkError):
     """The id or idempotency key already stands for something else, or the state of the job does not allow the call."""
+
+
+class RevMismatch(Conflict):
+    """The job or schedule is not in the state that `if_rev` names, because somebody has changed it since.
+
+    `expected` is what the caller gave, and `current` is the rev of the job, or the version of the schedule.
+    """
+
+    def __init__(self, message: str, *, expected: int, current: int) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.current = current
 
 
 class NotFound(RopewalkError, LookupError):

@@ -31,6 +31,7 @@ def made(job_type: str, **fields: object) -> JobInfo:
         "max_attempts": 3,
         "crashes": 0,
         "run": 1,
+        "rev": 1,
         "created_at": NOON,
         "scheduled_for": NOON,
         "updated_at": NOON,

@@ -50,6 +50,7 @@ async def test_a_schedule_as_people_see_it(clock: Clock) -> None:
             paused=False,
             overridden=False,
             generation=1,
+            version=created.version,
         )
         assert (created.when, created.ended) == ("30 3 * * * (Europe/Oslo)", False)
         assert await app.get_schedule("nightly") == created

@@ -80,6 +80,8 @@ def update(tables: Tables, tenant: str, job_id: str, request: UpdateRequest, now
         return UpdateAnswer(id=job_id)
     if job.status is not Status.WAITING:
         return UpdateAnswer(id=job_id, state=job.state_at(now))
+    if operations.has_other_rev(job, request):
+        return UpdateAnswer(id=job_id, state=job.state_at(now), rev=job.rev)
     tables.take_up(job)
     event = operations.update(job, request, now)
     tables.put_back(job, now)

@@ -53,6 +53,8 @@ def update(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, request: UpdateReq
         return UpdateAnswer(id=job_id)
     if job.status is not Status.WAITING:
         return UpdateAnswer(id=job_id, state=job.state_at(tx.now))
+    if operations.has_other_rev(job, request):
+        return UpdateAnswer(id=job_id, state=job.state_at(tx.now), rev=job.rev)
     event = operations.update(job, request, tx.now)
     if event is not None:
         unit_of_work.note(job, event)

@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.operations import (
     UpdateRequest,
 )
 from ropewalk.domain.time import Seconds, to_datetime, to_delay, to_instant
-from ropewalk.errors import Conflict, InvalidInput
+from ropewalk.errors import Conflict, InvalidInput, RevMismatch
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.operations import RetryAnswer
@@ -153,15 +153,22 @@ class ChangeOperations(TenantOperations):
         arguments: Mapping[str, object] | None = None,
         priority: int | None = None,
         run_at: datetime | None = None,
+        if_rev: int | None = None,
     ) -> JobInfo:
-        """Change a job that waits. `arguments` replaces all of them: one that is left out takes its default."""
+        """Change a job that waits. `arguments` replaces all of them: one that is left out takes its default.
+
+        With `if_rev`, which is `JobInfo.rev` as it was read, a job that has changed since stays as it is, and the call
+        raises RevMismatch.
+        """
         if arguments is None and priority is None and run_at is None:
             raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
             check_priority(priority, self._app_state.bounds)
         at = None if run_at is None else to_instant(run_at, "run_at")
-        return await self._update(job_id, UpdateRequest(input=data, priority=priority, run_at=at), "updated")
+        checks.positive_or_none(if_rev, "if_rev")
+        request = UpdateRequest(input=data, priority=priority, run_at=at, if_rev=if_rev)
+        return await self._update(job_id, request, "updated")
 
     async def pause(self, queue: str) -> None:
         """Nothing of this queue is claimed until resume; what runs goes on."""
@@ -250,6 +257,9 @@ class ChangeOperations(TenantOperations):
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)
+            if answer.rev is not None and request.if_rev is not None:
+                told = f"job {job_id} has rev {answer.rev}, not if_rev={request.if_rev}: it has changed; read it again"
+                raise RevMismatch(told, expected=request.if_rev, current=answer.rev)
             raise Conflict(f"job {job_id} is {answer.state.value}: only a waiting job can be {what}")
         self._app_state.store.notifier.publish(Hint(ready=(answer.job.queue,)))
         return self._describe.job(answer.job, answer.job.updated_at)

@@ -19,6 +19,7 @@ from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
 from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict, InvalidInput, NotFound
 from ropewalk.ports.store.capabilities import SCHEDULES
+from ropewalk.ports.store.schedules import ScheduleRecord
 from ropewalk.ports.store.submission import Submission
 
 LISTED_AT_ONCE: Final = 500
@@ -32,7 +33,7 @@ class ScheduleOperations(TenantOperations):
         store, after, found = SCHEDULES.of(await self._store()), None, list[ScheduleInfo]()
         while True:
             page = (await store.list_schedules(self._tenant, after=after, limit=LISTED_AT_ONCE)).schedules
-            found += [self._info(record.schedule, upcoming) for record in page]
+            found += [self._info(record.schedule, record.version, upcoming) for record in page]
             if len(page) < LISTED_AT_ONCE:
                 return found
             after = page[-1].schedule.name
@@ -40,8 +41,8 @@ class ScheduleOperations(TenantOperations):
     async def get_schedule(self, name: str, *, upcoming: int = 5) -> ScheduleInfo:
         """One schedule, with so many of its next fires. Raises NotFound."""
         checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
-        schedule, _ = await self._scheduled(name)
-        return self._info(schedule, upcoming)
+        record, _ = await self._scheduled(name)
+        return self._info(record.schedule, record.version, upcoming)
 
     async def create_schedule(
         self, name: str, *, dry_run: bool = False, **options: Unpack[ScheduleOptions]
@@ -54,7 +55,7 @@ class ScheduleOperations(TenantOperations):
         """
         checks.flag(dry_run, "dry_run")
         await self._app_state.open()
-        return self._info(await self._app_state.schedule_editor.create(self._tenant, name, options, dry_run=dry_run))
+        return self._info(*await self._app_state.schedule_editor.create(self._tenant, name, options, dry_run=dry_run))
 
     async def edit_schedule(
         self,
@@ -62,6 +63,7 @@ class ScheduleOperations(TenantOperations):
         *,
         arguments: Mapping[str, object] | None = None,
         using: EnqueueOptions | None = None,
+        if_rev: int | None = None,
         dry_run: bool = False,
         **changes: Unpack[ScheduleOptions],
     ) -> ScheduleInfo:
@@ -69,11 +71,13 @@ class ScheduleOperations(TenantOperations):
 
         `job` replaces the whole job; `arguments` and `using` (the options of `Job.using`) change that much of it:
         arguments and options that are not given stay as they are. With `dry_run` nothing is stored: the answer is the
-        schedule as it would be, with its next fires.
+        schedule as it would be, with its next fires. With `if_rev`, which is `ScheduleInfo.version` as it was read, a
+        schedule that has changed since (each fire is a change) stays as it is, and the call raises RevMismatch.
 
         >>> await app.edit_schedule("nightly", cron="0 4 * * *", using={"queue": "slow", "priority": -5})
         """
         checks.flag(dry_run, "dry_run")
+        checks.positive_or_none(if_rev, "if_rev")
         check_options(changes)
         template = TemplateChange.of(arguments, using)
         editor = self._app_state.schedule_editor
@@ -83,7 +87,7 @@ class ScheduleOperations(TenantOperations):
                 return PlannedChange(editor.edited(held, changes, now, template))
             return await editor.edit(held, changes, now, template)
 
-        return await self._changed(name, decide, dry_run=dry_run)
+        return await self._changed(name, decide, dry_run=dry_run, if_version=if_rev)
 
     async def pause_schedule(self, name: str) -> ScheduleInfo:
         """Its times go on, and nothing is enqueued at them until it is resumed."""
@@ -111,8 +115,8 @@ class ScheduleOperations(TenantOperations):
         repeated with it after an OutcomeUnknown, there is one job.
         """
         checks.text_or_none(id, "id")
-        schedule, now = await self._scheduled(name)
-        fires = self._app_state.fires
+        record, now = await self._scheduled(name)
+        schedule, fires = record.schedule, self._app_state.fires
         if not fires.can_make(schedule):
             raise InvalidInput(
                 f"the jobs of schedule {name!r} are made by the function {schedule.plan.work!r}, "
@@ -137,7 +141,12 @@ class ScheduleOperations(TenantOperations):
         await self._changed(name, decide)
 
     async def _changed(
-        self, name: str, decide: Callable[[Schedule, Instant], Awaitable[PlannedChange]], *, dry_run: bool = False
+        self,
+        name: str,
+        decide: Callable[[Schedule, Instant], Awaitable[PlannedChange]],
+        *,
+        dry_run: bool = False,
+        if_version: int | None = None,
     ) -> ScheduleInfo:
         async def decided(held: Schedule | None, now: Instant) -> PlannedChange:
             if held is None:
@@ -147,17 +156,18 @@ class ScheduleOperations(TenantOperations):
         checks.text(name, "name")
         await self._app_state.open()
         editor = self._app_state.schedule_editor
-        return self._info(await (editor.preview if dry_run else editor.change)(self._tenant, name, decided))
+        change = editor.preview if dry_run else editor.change
+        return self._info(*await change(self._tenant, name, decided, if_version=if_version))
 
-    async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
+    async def _scheduled(self, name: str) -> tuple[ScheduleRecord, Instant]:
         checks.text(name, "name")
         read = await SCHEDULES.of(await self._store()).get_schedules(self._tenant, [name])
         if not read.schedules:
             raise _missing(name)
-        return read.schedules[0].schedule, read.now
+        return read.schedules[0], read.now
 
-    def _info(self, schedule: Schedule, upcoming: int = 5) -> ScheduleInfo:
-        return info_of(schedule, self._describe, self._app_state.functions.following, upcoming)
+    def _info(self, schedule: Schedule, version: int | None, upcoming: int = 5) -> ScheduleInfo:
+        return info_of(schedule, version, self._describe, self._app_state.functions.following, upcoming)
 
 
 def _missing(name: str) -> NotFound:

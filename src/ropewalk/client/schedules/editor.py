@@ -15,15 +15,18 @@ from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions
 from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit
 from ropewalk.domain.time import Instant
 from ropewalk.domain.user_calls import guarded_await
-from ropewalk.errors import Conflict
+from ropewalk.errors import Conflict, RevMismatch
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.schedules import ScheduleChange
+from ropewalk.ports.store.schedules import ScheduleChange, ScheduleRecord
 
 Decide: TypeAlias = Callable[[Schedule | None, Instant], Awaitable[PlannedChange]]
 """Decides what becomes of a schedule, or whether there is to be one where there is none."""
+
+Versioned: TypeAlias = tuple[Schedule, int | None]
+"""A schedule and its version; None where it is not stored."""
 
 TRIES_MAX: Final = 100
 
@@ -61,7 +64,7 @@ class ScheduleEditor:
 
         await self.change(tenant, name, decide)
 
-    async def create(self, tenant: str, name: str, options: ScheduleOptions, *, dry_run: bool = False) -> Schedule:
+    async def create(self, tenant: str, name: str, options: ScheduleOptions, *, dry_run: bool = False) -> Versioned:
         """With `dry_run` nothing is stored: the answer is what would be."""
         plan = self._planner.plan(options, tenant, name)
 
@@ -85,32 +88,38 @@ class ScheduleEditor:
         plan = self._planner.plan(options, held.tenant, held.name, held.plan, template)
         return edit(held, plan, now, functions=self._functions.following)
 
-    async def preview(self, tenant: str, name: str, decide: Decide) -> Schedule:
-        """What `change` would make of the schedule now. Writes nothing."""
+    async def preview(self, tenant: str, name: str, decide: Decide, *, if_version: int | None = None) -> Versioned:
+        """What `change` would make of the schedule now, and the version it has now. Writes nothing."""
         read = await SCHEDULES.of(self._store).get_schedules(tenant, [name])
         record = next(iter(read.schedules), None)
+        _check_version(name, record, if_version)
         planned = await decide(None if record is None else record.schedule, read.now)
         assert planned.after is not None, "nobody asks what a deleted schedule would be"
-        return planned.after
+        return planned.after, None if record is None else record.version
 
-    async def change(self, tenant: str, name: str, decide: Decide) -> Schedule:
-        """The schedule as it is then; where it is deleted, as it was."""
+    async def change(self, tenant: str, name: str, decide: Decide, *, if_version: int | None = None) -> Versioned:
+        """The schedule as it is then; where it is deleted, as it was.
+
+        Raises RevMismatch where its version is not `if_version`. The store compares the version in the transaction that
+        changes the schedule.
+        """
         stored = SCHEDULES.of(self._store)
         for _ in range(TRIES_MAX):
             read = await stored.get_schedules(tenant, [name])
             record = next(iter(read.schedules), None)
+            _check_version(name, record, if_version)
             held = None if record is None else record.schedule
             planned = await decide(held, read.now)
             left = held if planned.after is None else planned.after
             assert left is not None, "what is changed is there, or will be"
             if planned.after == held:
-                return left
+                return left, None if record is None else record.version
             change = ScheduleChange(before=record, after=planned.after, jobs=planned.jobs)
             [changed] = await stored.change_schedules([change])
             if changed is not None:
                 self._store.notifier.publish(Hint(control=True))
                 self._fires.publish(left, planned, changed)
-                return left
+                return left, changed.version
         raise Conflict(f"schedule {name!r} was changed by others again and again: try again")
 
     def _begun(self, tenant: str, name: str, plan: Plan, now: Instant) -> PlannedChange:
@@ -141,3 +150,9 @@ class ScheduleEditor:
             )
             self._events.report(Conflict(given_up), f"schedule {held.name}")
         return PlannedChange(held)
+
+
+def _check_version(name: str, record: ScheduleRecord | None, expected: int | None) -> None:
+    if expected is not None and record is not None and record.version != expected:
+        told = f"schedule {name!r} has version {record.version}, not if_rev={expected}: it has changed; read it again"
+        raise RevMismatch(told, expected=expected, current=record.version)

@@ -53,6 +53,8 @@ class JobInfo:
     max_attempts: int | None
     crashes: int
     run: int
+    rev: int
+    """The number of recorded changes: `update(if_rev=...)` refuses a job that has changed since it was read."""
     created_at: datetime
     scheduled_for: datetime
     updated_at: datetime
@@ -174,6 +176,7 @@ class Describer:
             max_attempts=job.max_attempts,
             crashes=job.crashes,
             run=job.run,
+            rev=job.rev,
             created_at=to_datetime(job.created_at),
             scheduled_for=to_datetime(job.run_at),
             updated_at=to_datetime(job.updated_at),

@@ -42,6 +42,9 @@ class ScheduleInfo:
     """edited at run time: declaring it in code changes nothing"""
     generation: int
     """1, +1 for every edit"""
+    version: int | None
+    """The store's number of this state of it, for `edit_schedule(if_rev=...)`: a new one after every change, fires
+    included. None for a preview of one that is not stored."""
     options: Mapping[str, object] = field(default_factory=dict[str, object])
     """What its template says beside its queue, in the words of `Job.using`; spans in seconds."""
     secrets: tuple[str, ...] = ()
@@ -64,7 +67,9 @@ class ScheduleInfo:
         return shown_fields(self, hide, self.secrets, ("arguments",))
 
 
-def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires: int) -> ScheduleInfo:
+def info_of(
+    schedule: Schedule, version: int | None, describe: Describer, functions: Functions, fires: int
+) -> ScheduleInfo:
     timing, work = schedule.plan.timing, schedule.plan.work
     cron, timezone, every, following = _timing_fields(timing)
     template = None if isinstance(work, str) else work
@@ -86,6 +91,7 @@ def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires
         paused=schedule.paused,
         overridden=schedule.overridden,
         generation=schedule.generation,
+        version=version,
         options={} if template is None else _options(template),
         secrets=() if template is None else describe.secrets(template.type),
     )

@@ -81,6 +81,8 @@ class UpdateRequest(Struct, frozen=True, kw_only=True):
     run_at: Instant | None = None
     run_now: bool = False
     """Whether the job is to be ready at once."""
+    if_rev: int | None = None
+    """The update is refused unless the job has this rev, which is the one that the caller has seen."""
 
 
 PURGED: Final = "it is removed"
@@ -197,6 +199,11 @@ def retry(job: JobRecord, request: RetryRequest, now: Instant) -> EventRecord:
     job.flags &= ~AT_FIXED_TIME
     _reorder(job, now + request.delay_us)
     return _note(job, "retried", now, request.reason)
+
+
+def has_other_rev(job: JobRecord, request: UpdateRequest) -> bool:
+    """Tells whether the job has changed since the caller of this update saw it."""
+    return request.if_rev is not None and job.rev != request.if_rev
 
 
 def update(job: JobRecord, request: UpdateRequest, now: Instant) -> EventRecord | None:

@@ -50,8 +50,11 @@ class UpdateAnswer(Struct, frozen=True, kw_only=True):
 
     id: str
     job: JobRecord | None = None
-    """The updated job. None if nothing has changed: the job does not exist (`state` is None), or it does not wait."""
+    """The updated job. None if nothing has changed: the job does not exist (`state` is None), it does not wait, or it
+    has another rev (`rev` is not None)."""
     state: State | None = None
+    rev: int | None = None
+    """The rev of a waiting job that was left as it is, because the request expects another one (`if_rev`)."""
 
 
 class Deletion(StrEnum):
@@ -100,7 +103,8 @@ class Operating(Protocol):
 
     async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
         """Applies domain.jobs.operations.update to a waiting job. If the input changes, its idempotency key stands for
-        the new input."""
+        the new input. With `if_rev` the job is read and changed in one transaction, so that of several such updates
+        only one happens."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:

@@ -176,7 +176,11 @@ retry_requests = st.builds(
     cascade=st.booleans(),
 )
 update_requests = st.builds(
-    UpdateRequest, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans()
+    UpdateRequest,
+    input=st.none() | inputs,
+    priority=st.none() | priorities,
+    run_now=st.booleans(),
+    if_rev=st.sampled_from((None, None, None, 1, 2)),
 )
 retentions = st.builds(
     Retention,

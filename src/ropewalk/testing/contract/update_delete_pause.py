@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec import structs
 
@@ -75,6 +77,40 @@ class UpdateContract(Contract):
         answer = await bench.store.update("default", done.id, UpdateRequest(priority=5, run_now=True))
         assert answer == UpdateAnswer(id=done.id, job=None, state=State(state))
         assert await bench.job(done.id) == done
+
+    async def test_an_update_of_another_rev_changes_nothing(self, bench: Bench) -> None:
+        """The caller has seen an older state of the job, or a newer one that is no longer there."""
+        job_id = await bench.add(delay_us=HOUR)
+        first = await bench.store.update("default", job_id, UpdateRequest(priority=5, if_rev=1))
+        assert first.job is not None
+        assert (first.job.rev, first.rev) == (2, None)
+        before = await bench.job(job_id)
+        for seen in (1, 3):
+            request = UpdateRequest(input=b"[2]", priority=7, run_now=True, if_rev=seen)
+            answer = await bench.store.update("default", job_id, request)
+            assert answer == UpdateAnswer(id=job_id, job=None, state=State.DELAYED, rev=2)
+        assert await bench.job(job_id) == before
+        same = await bench.store.update("default", job_id, UpdateRequest(priority=5, if_rev=1))
+        assert same.rev == 2, "an update that would change nothing is refused, too"
+
+    async def test_of_updates_of_one_rev_a_single_one_happens(self, bench: Bench) -> None:
+        """The store compares and changes in one transaction."""
+        job_id, other = await bench.add(delay_us=HOUR), await bench.second()
+        answers = await asyncio.gather(
+            *(
+                each.store.update("default", job_id, UpdateRequest(priority=priority, if_rev=1))
+                for priority in range(1, 9)
+                for each in (bench, other)
+            )
+        )
+        done = [answer.job for answer in answers if answer.job is not None]
+        assert [job.rev for job in done] == [2]
+        assert await bench.job(job_id) == done[0]
+
+    async def test_a_job_that_does_not_wait_says_so_whatever_its_rev(self, bench: Bench) -> None:
+        job = await bench.running()
+        answer = await bench.store.update("default", job.id, UpdateRequest(priority=1, if_rev=99))
+        assert answer == UpdateAnswer(id=job.id, state=State.RUNNING)
 
     async def test_a_running_or_missing_job_is_not_updated(self, bench: Bench) -> None:
         job = await bench.running()
