@@ -13,6 +13,7 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import (
     DIAGNOSIS,
+    DOCUMENTS,
     LIMITS,
     LOGS,
     QUOTAS,
@@ -22,6 +23,7 @@ from ropewalk.ports.store.capabilities import (
     Capability,
 )
 from ropewalk.ports.store.diagnosis import DiagnosisStore
+from ropewalk.ports.store.documents import DocumentStore
 from ropewalk.ports.store.leases import Renewal, Renewed, Settlements
 from ropewalk.ports.store.limits import LimitStore
 from ropewalk.ports.store.logs import LogStore
@@ -38,6 +40,7 @@ PROTOCOLS: dict[Capability[Any], type] = {
     SCHEDULES: ScheduleStore,
     STATISTICS: StatisticsStore,
     LOGS: LogStore,
+    DOCUMENTS: DocumentStore,
     DIAGNOSIS: DiagnosisStore,
 }
 

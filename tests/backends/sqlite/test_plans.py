@@ -42,6 +42,7 @@ SUM = "SEARCH counter_sums USING INTEGER PRIMARY KEY (rowid=?)"
 SUMS = "SEARCH counter_sums USING INDEX counter_sums_of_lane (span_us=? AND lane=?"
 ORPHANS = "\n".join(f"SEARCH outbox USING INDEX outbox_due (kind=? AND next_at{bound}?)" for bound in "<>")
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
+DOCUMENT = "SEARCH document USING INDEX"
 IN_A_ROW = "SEARCH job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 
@@ -127,6 +128,32 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.forget_sums, "counter_sums", f"{SUM}\nSEARCH counter_sums USING INDEX {BY_AGE}"),
         (SQL.finished_counts_of, "job", BY_NUMBER),
         (SQL.due_orphans, "outbox", ORPHANS),
+        (SQL.lock_documents, "document", f"{DOCUMENT} document_by_id (kind=? AND id=?)"),
+        (SQL.documents_named, "document", f"{DOCUMENT} document_by_id (kind=? AND id=?)"),
+        (SQL.update_documents, "document", f"{DOCUMENT} document_by_id (kind=? AND id=?)"),
+        (SQL.delete_documents, "document", f"{DOCUMENT} document_by_id (kind=? AND id=?)"),
+        (SQL.load_documents, "document", "SEARCH document USING INTEGER PRIMARY KEY (rowid=?)"),
+        (SQL.hide_documents, "document", "SEARCH document USING INTEGER PRIMARY KEY (rowid=?)"),
+        (SQL.documents_of_kind, "document", f"{DOCUMENT} document_of_kind (kind=? AND number>?)"),
+        (SQL.newest_documents_of_kind, "document", f"{DOCUMENT} document_of_kind (kind=? AND number<?)"),
+        (SQL.documents_of_tenant, "document", f"{DOCUMENT} document_of_tenant (kind=? AND tenant=? AND number>?)"),
+        (
+            SQL.newest_documents_of_tenant,
+            "document",
+            f"{DOCUMENT} document_of_tenant (kind=? AND tenant=? AND number<?)",
+        ),
+        (SQL.documents_of_topic, "document", f"{DOCUMENT} document_of_topic (kind=? AND topic=? AND number>?)"),
+        (SQL.newest_documents_of_topic, "document", f"{DOCUMENT} document_of_topic (kind=? AND topic=? AND number<?)"),
+        (SQL.count_documents_of_kind, "document", f"{DOCUMENT} document_of_topic (kind=?)"),
+        (SQL.count_documents_of_tenant, "document", f"{DOCUMENT} document_of_tenant (kind=? AND tenant=?)"),
+        (SQL.count_documents_of_topic, "document", f"{DOCUMENT} document_of_topic (kind=? AND topic=?)"),
+        (SQL.bring_documents_nearer, "document", f"{DOCUMENT} document_ahead (kind=? AND updated_at>?)"),
+        (SQL.due_documents, "document", f"{DOCUMENT} document_due (kind=? AND due_at<?)"),
+        (
+            SQL.prune_documents,
+            "document",
+            f"SEARCH document USING INTEGER PRIMARY KEY (rowid=?)\n{DOCUMENT} document_expiry (expires_at<?)",
+        ),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_of, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name>?)"),

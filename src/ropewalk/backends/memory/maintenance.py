@@ -133,6 +133,7 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
     for owner in [owner for owner, worker in tables.workers.items() if worker.card.beat_at + DAY <= now]:
         del tables.workers[owner]
     tables.limits.prune(now)
+    tables.documents.prune(now)
     return Pruned(jobs=len(gone), results=results, keys=keys)
 
 

@@ -6,7 +6,7 @@
     steps        they keep steps, get signals    workflows    groups, chains and dependencies
     schedules    schedules fire them             diagnosis    what an examination finds
     limits       how many at once, how often     statistics   what was counted
-    quotas       how much one tenant may have
+    quotas       how much one tenant may have    documents    what a service keeps beside the jobs
 
 All of them work on `tables`, through a unit of work where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.
@@ -29,6 +29,7 @@ from ropewalk.backends.memory import (
     submission,
     workflows,
 )
+from ropewalk.backends.memory.documents import MemoryDocuments
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.queries import MemoryReading
 from ropewalk.backends.memory.tables import Tables
@@ -71,7 +72,7 @@ from ropewalk.ports.store.workflows import (
 )
 
 
-class MemoryStore(MemoryReading, CompleteStore):
+class MemoryStore(MemoryReading, MemoryDocuments, CompleteStore):
     """`epoch` goes into every fence; raise it to outdate all leases given out before."""
 
     def __init__(self, runtime: Runtime, *, epoch: int = 0) -> None:

@@ -10,6 +10,7 @@ from collections import deque
 
 from msgspec import Struct, structs
 
+from ropewalk.backends.memory.documents import Documents
 from ropewalk.backends.memory.graph import Edges, Groups
 from ropewalk.backends.memory.job_index import Finished, Leases
 from ropewalk.backends.memory.keys import Keys
@@ -73,6 +74,7 @@ class Tables:
         self.workers: dict[str, Worker] = {}
         self.schedules: dict[tuple[str, str], ScheduleRecord] = {}
         """by (tenant, name)"""
+        self.documents = Documents()
 
     def find(self, tenant: str, job_id: str) -> JobRecord | None:
         jobs = self.tenants.get(tenant)

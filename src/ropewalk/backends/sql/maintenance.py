@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sql import limits
+from ropewalk.backends.sql import documents, limits
 from ropewalk.backends.sql.damage import Rows, RowsByName, say_set_aside
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
@@ -191,6 +191,7 @@ def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
     tx.run(tx.sql.prune_once, (tx.now, limit))
     tx.run(tx.sql.prune_workers, (tx.now - DAY,))
     limits.prune(tx, limit)
+    documents.prune(tx, limit)
     return Pruned(jobs=len(gone), results=results, keys=forgotten)
 
 

@@ -204,3 +204,23 @@ class Statements(Struct, frozen=True, kw_only=True):
     due_schedules: str
     next_schedule: str
     all_plans: str
+    # documents.sql
+    lock_documents: str
+    insert_documents: str
+    update_documents: str
+    documents_named: str
+    load_documents: str
+    documents_of_kind: str
+    newest_documents_of_kind: str
+    documents_of_tenant: str
+    newest_documents_of_tenant: str
+    documents_of_topic: str
+    newest_documents_of_topic: str
+    count_documents_of_kind: str
+    count_documents_of_tenant: str
+    count_documents_of_topic: str
+    bring_documents_nearer: str
+    due_documents: str
+    hide_documents: str
+    delete_documents: str
+    prune_documents: str

@@ -7,6 +7,7 @@
     workflows    what happens between jobs       graph        how they depend on one another
     schedules    schedules fire them             statistics   all of it is counted
     limits       how many at once, how often     quotas       how much a tenant may have
+    documents    what a service keeps beside the jobs
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -37,6 +38,7 @@ from ropewalk.backends.sql import (
 )
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim.cache import ClaimCache
+from ropewalk.backends.sql.documents import SqlDocuments
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.queries import SqlReading
 from ropewalk.backends.sql.tx import Tx
@@ -78,7 +80,7 @@ from ropewalk.ports.store.workflows import (
 T = TypeVar("T")
 
 
-class SqlStore(SqlReading, DatabaseStore, ABC):
+class SqlStore(SqlReading, SqlDocuments, DatabaseStore, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._cache = ClaimCache(runtime.monotonic)

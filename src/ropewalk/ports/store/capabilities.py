@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from ropewalk.errors import Unsupported
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import DiagnosisStore
+from ropewalk.ports.store.documents import DocumentStore
 from ropewalk.ports.store.limits import LimitStore
 from ropewalk.ports.store.logs import LogStore
 from ropewalk.ports.store.migrations import MigrationStore
@@ -63,16 +64,22 @@ USER_TRANSACTIONS: Final[Capability[UserTransactionStore]] = Capability(
     "connection= needs sqlite:///… or postgresql://…, and so does ctx.transaction(); leave them out in tests that run "
     "in memory",
 )
+DOCUMENTS: Final[Capability[DocumentStore]] = Capability(
+    "documents", "documents of a service (tokens, sessions, webhooks)", _ELSEWHERE
+)
 DIAGNOSIS: Final[Capability[DiagnosisStore]] = Capability("diagnosis", "examinations of itself", _ELSEWHERE)
 MIGRATIONS: Final[Capability[MigrationStore]] = Capability(
     "migrations", "schema of its own", "there is nothing to migrate"
 )
 
 ALL: Final[frozenset[Capability[Any]]] = frozenset(
-    {WORKFLOWS, LIMITS, QUOTAS, SCHEDULES, STATISTICS, LOGS, USER_TRANSACTIONS, DIAGNOSIS, MIGRATIONS}
+    {
+        *(WORKFLOWS, LIMITS, QUOTAS, SCHEDULES, STATISTICS, LOGS, DOCUMENTS, DIAGNOSIS),
+        *(USER_TRANSACTIONS, MIGRATIONS),
+    }
 )
 COMPLETE: Final = ALL - {USER_TRANSACTIONS, MIGRATIONS}
-"""All capabilities that concern jobs. The two others need a database."""
+"""All capabilities but the two that need a database."""
 
 
 class CompleteStore(
@@ -83,6 +90,7 @@ class CompleteStore(
     ScheduleStore,
     StatisticsStore,
     LogStore,
+    DocumentStore,
     DiagnosisStore,
     Protocol,
 ):

@@ -13,6 +13,8 @@ from ropewalk.testing.contract.clock_set_back import ClockSetBackContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.declaration import DeclarationContract
 from ropewalk.testing.contract.dependants import InUseContract, TenantGraphContract
+from ropewalk.testing.contract.documents import DocumentContract, DocumentListContract
+from ropewalk.testing.contract.documents_due import DocumentTakingContract
 from ropewalk.testing.contract.dooming import DoomContract, GateTimeoutContract
 from ropewalk.testing.contract.end_from_outside import EndingContract
 from ropewalk.testing.contract.examine import ExamineContract
@@ -202,6 +204,10 @@ class StoreContract(
     FireContract,
     MissedFireContract,
     SummerTimeContract,
+    # what a service keeps beside the jobs
+    DocumentContract,
+    DocumentListContract,
+    DocumentTakingContract,
     # everything together
     MovesContract,
     HistoryContract,

@@ -153,18 +153,9 @@ CREATE TABLE queue (
 
 -- An attempt that ended otherwise than in success; a success is columns of the job.
 CREATE TABLE attempt (
-    seq bigint NOT NULL,
-    fence bigint NOT NULL,
-    run integer NOT NULL,
-    attempt bigint NOT NULL,
-    move text NOT NULL,
-    start_rev integer NOT NULL,
-    rev integer NOT NULL,
-    started_at bigint NOT NULL,
-    ended_at bigint NOT NULL,
-    owner text,
-    next_run_at bigint,
-    error text,
+    seq bigint NOT NULL, fence bigint NOT NULL, run integer NOT NULL, attempt bigint NOT NULL, move text NOT NULL,
+    start_rev integer NOT NULL, rev integer NOT NULL, started_at bigint NOT NULL, ended_at bigint NOT NULL,
+    owner text, next_run_at bigint, error text,
     PRIMARY KEY (seq, rev)
 );
 
@@ -179,14 +170,8 @@ CREATE TABLE event (
 
 -- What a job logged: of each start in order of position, so that a line sent twice is kept once.
 CREATE TABLE log (
-    seq bigint NOT NULL,
-    fence bigint NOT NULL,
-    position integer NOT NULL,
-    attempt bigint NOT NULL,
-    at bigint NOT NULL,
-    level integer NOT NULL,
-    message text NOT NULL,
-    fields text,
+    seq bigint NOT NULL, fence bigint NOT NULL, position integer NOT NULL, attempt bigint NOT NULL,
+    at bigint NOT NULL, level integer NOT NULL, message text NOT NULL, fields text,
     PRIMARY KEY (seq, fence, position)
 );
 
@@ -265,46 +250,25 @@ INSERT INTO meta VALUES (1, 0, 0);
 
 -- What is open under a job, numbered like that job. A group is the scope of its root, and its value is kept there.
 CREATE TABLE scope (
-    id bigint PRIMARY KEY,
-    tenant text COLLATE "C" NOT NULL,
-    owner_id text COLLATE "C" NOT NULL,
-    group_id text COLLATE "C" NOT NULL,
-    root bigint NOT NULL,
-    parent bigint,
-    generation bigint NOT NULL,
-    open bigint NOT NULL,
-    members bigint NOT NULL,
-    completed bigint NOT NULL,
-    failed bigint NOT NULL,
-    cancelled bigint NOT NULL,
-    broken bigint NOT NULL,
-    awaited_until bigint,
-    closed_at bigint,
-    report_orphan integer NOT NULL,
-    cancel text,
-    value text
+    id bigint PRIMARY KEY, tenant text COLLATE "C" NOT NULL, owner_id text COLLATE "C" NOT NULL,
+    group_id text COLLATE "C" NOT NULL, root bigint NOT NULL, parent bigint, generation bigint NOT NULL,
+    open bigint NOT NULL, members bigint NOT NULL, completed bigint NOT NULL, failed bigint NOT NULL,
+    cancelled bigint NOT NULL, broken bigint NOT NULL, awaited_until bigint, closed_at bigint,
+    report_orphan integer NOT NULL, cancel text, value text
 ) WITH (fillfactor = 50);
 CREATE INDEX scope_by_group ON scope (group_id, tenant);
 
 -- What is put together by the reader of a group's value (lists, merges), in the order it came.
 CREATE TABLE contribution (
-    scope bigint NOT NULL,
-    position bigint NOT NULL,
-    seq bigint NOT NULL,
-    type text NOT NULL,
-    value bytea,
+    scope bigint NOT NULL, position bigint NOT NULL, seq bigint NOT NULL, type text NOT NULL, value bytea,
     PRIMARY KEY (scope, position)
 );
 
 -- A dependency: `seq` waits for `parent` (a job's seq, and with it its tree or its chain) until `ending` says how that
 -- ended. Those that wait are found by their parent without meeting the others.
 CREATE TABLE edge (
-    seq bigint NOT NULL,
-    position integer NOT NULL,
-    parent_kind text COLLATE "C" NOT NULL,
-    parent bigint NOT NULL,
-    parent_id text COLLATE "C" NOT NULL,
-    ending text COLLATE "C",
+    seq bigint NOT NULL, position integer NOT NULL, parent_kind text COLLATE "C" NOT NULL, parent bigint NOT NULL,
+    parent_id text COLLATE "C" NOT NULL, ending text COLLATE "C",
     PRIMARY KEY (seq, position)
 );
 CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
@@ -315,25 +279,15 @@ CREATE TABLE deferred_work (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, 
 -- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back. Who
 -- gives out jobs under a limit holds its row.
 CREATE TABLE fleet_limit (
-    tenant text COLLATE "C" NOT NULL,
-    kind text COLLATE "C" NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    concurrency bigint,
-    rate_count bigint,
-    rate_window_us bigint,
-    algorithm text,
-    declared integer NOT NULL,
+    tenant text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+    concurrency bigint, rate_count bigint, rate_window_us bigint, algorithm text, declared integer NOT NULL,
     PRIMARY KEY (tenant, kind, name)
 );
 
 -- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
 CREATE TABLE fleet_rate (
-    tenant text COLLATE "C" NOT NULL,
-    kind text COLLATE "C" NOT NULL,
-    limit_name text COLLATE "C" NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    idle_at bigint NOT NULL,
-    state text NOT NULL,
+    tenant text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL, limit_name text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL, idle_at bigint NOT NULL, state text NOT NULL,
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITH (fillfactor = 50);
 CREATE INDEX fleet_rate_idle ON fleet_rate (idle_at);
@@ -397,3 +351,17 @@ CREATE TABLE schedule (
     PRIMARY KEY (tenant, name)
 );
 CREATE INDEX schedule_due ON schedule (next_fire, tenant, name) WHERE next_fire IS NOT NULL;
+
+-- What a service keeps beside the jobs. `number` says which was created first; `rev` is another number at every change.
+CREATE TABLE document (
+    kind text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, number bigint NOT NULL, rev bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL, topic text COLLATE "C" NOT NULL, created_at bigint NOT NULL,
+    updated_at bigint NOT NULL, due_at bigint, expires_at bigint, body bytea NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX document_of_kind ON document (kind, number);
+CREATE INDEX document_of_tenant ON document (kind, tenant, number);
+CREATE INDEX document_of_topic ON document (kind, topic, number);
+CREATE INDEX document_due ON document (kind, due_at, number) WHERE due_at IS NOT NULL;
+CREATE INDEX document_ahead ON document (kind, updated_at) WHERE due_at IS NOT NULL;
+CREATE INDEX document_expiry ON document (expires_at) WHERE expires_at IS NOT NULL;

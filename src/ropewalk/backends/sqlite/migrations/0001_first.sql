@@ -110,18 +110,9 @@ CREATE TABLE queue (
 
 -- An attempt that ended otherwise than in success; a success is columns of the job.
 CREATE TABLE attempt (
-    seq INTEGER NOT NULL,
-    fence INTEGER NOT NULL,
-    run INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    move TEXT NOT NULL,
-    start_rev INTEGER NOT NULL,
-    rev INTEGER NOT NULL,
-    started_at INTEGER NOT NULL,
-    ended_at INTEGER NOT NULL,
-    owner TEXT,
-    next_run_at INTEGER,
-    error TEXT,
+    seq INTEGER NOT NULL, fence INTEGER NOT NULL, run INTEGER NOT NULL, attempt INTEGER NOT NULL, move TEXT NOT NULL,
+    start_rev INTEGER NOT NULL, rev INTEGER NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER NOT NULL,
+    owner TEXT, next_run_at INTEGER, error TEXT,
     PRIMARY KEY (seq, rev)
 ) WITHOUT ROWID;
 
@@ -136,14 +127,8 @@ CREATE TABLE event (
 
 -- What a job logged: of each start in order of position, so that a line sent twice is kept once.
 CREATE TABLE log (
-    seq INTEGER NOT NULL,
-    fence INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    level INTEGER NOT NULL,
-    message TEXT NOT NULL,
-    fields TEXT,
+    seq INTEGER NOT NULL, fence INTEGER NOT NULL, position INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    at INTEGER NOT NULL, level INTEGER NOT NULL, message TEXT NOT NULL, fields TEXT,
     PRIMARY KEY (seq, fence, position)
 ) WITHOUT ROWID;
 
@@ -229,46 +214,25 @@ INSERT INTO meta VALUES (1, 0, 0, 0);
 
 -- What is open under a job, numbered like that job. A group is the scope of its root, and its value is kept there.
 CREATE TABLE scope (
-    id INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    group_id TEXT NOT NULL,
-    root INTEGER NOT NULL,
-    parent INTEGER,
-    generation INTEGER NOT NULL,
-    open INTEGER NOT NULL,
-    members INTEGER NOT NULL,
-    completed INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    cancelled INTEGER NOT NULL,
-    broken INTEGER NOT NULL,
-    awaited_until INTEGER,
-    closed_at INTEGER,
-    report_orphan INTEGER NOT NULL,
-    cancel TEXT,
+    id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, owner_id TEXT NOT NULL, group_id TEXT NOT NULL,
+    root INTEGER NOT NULL, parent INTEGER, generation INTEGER NOT NULL, open INTEGER NOT NULL,
+    members INTEGER NOT NULL, completed INTEGER NOT NULL, failed INTEGER NOT NULL, cancelled INTEGER NOT NULL,
+    broken INTEGER NOT NULL, awaited_until INTEGER, closed_at INTEGER, report_orphan INTEGER NOT NULL, cancel TEXT,
     value TEXT
 );
 CREATE INDEX scope_by_group ON scope (group_id, tenant);
 
 -- What is put together by the reader of a group's value (lists, merges), in the order it came.
 CREATE TABLE contribution (
-    scope INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    type TEXT NOT NULL,
-    value BLOB,
+    scope INTEGER NOT NULL, position INTEGER NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, value BLOB,
     PRIMARY KEY (scope, position)
 ) WITHOUT ROWID;
 
 -- A dependency: `seq` waits for `parent` (a job's seq, and with it its tree or its chain) until `ending` says how that
 -- ended. Those that wait are found by their parent without meeting the others.
 CREATE TABLE edge (
-    seq INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    parent_kind TEXT NOT NULL,
-    parent INTEGER NOT NULL,
-    parent_id TEXT NOT NULL,
-    ending TEXT,
+    seq INTEGER NOT NULL, position INTEGER NOT NULL, parent_kind TEXT NOT NULL, parent INTEGER NOT NULL,
+    parent_id TEXT NOT NULL, ending TEXT,
     PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
 CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
@@ -282,24 +246,14 @@ CREATE TABLE deferred_work (
 
 -- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back.
 CREATE TABLE fleet_limit (
-    tenant TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    name TEXT NOT NULL,
-    concurrency INTEGER,
-    rate_count INTEGER,
-    rate_window_us INTEGER,
-    algorithm TEXT,
-    declared INTEGER NOT NULL,
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, concurrency INTEGER, rate_count INTEGER,
+    rate_window_us INTEGER, algorithm TEXT, declared INTEGER NOT NULL,
     PRIMARY KEY (tenant, kind, name)
 ) WITHOUT ROWID;
 
 -- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
 CREATE TABLE fleet_rate (
-    tenant TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    limit_name TEXT NOT NULL,
-    name TEXT NOT NULL,
-    idle_at INTEGER NOT NULL,
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, limit_name TEXT NOT NULL, name TEXT NOT NULL, idle_at INTEGER NOT NULL,
     state TEXT NOT NULL,
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITHOUT ROWID;
@@ -366,3 +320,17 @@ CREATE TABLE schedule (
     PRIMARY KEY (tenant, name)
 ) WITHOUT ROWID;
 CREATE INDEX schedule_due ON schedule (next_fire, tenant, name) WHERE next_fire IS NOT NULL;
+
+-- What a service keeps beside the jobs. `number` says which was created first; `rev` is another number at every change.
+CREATE TABLE document (
+    kind TEXT NOT NULL, id TEXT NOT NULL, number INTEGER PRIMARY KEY, rev INTEGER NOT NULL, tenant TEXT NOT NULL,
+    topic TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, due_at INTEGER, expires_at INTEGER,
+    body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX document_by_id ON document (kind, id);
+CREATE INDEX document_of_kind ON document (kind, number);
+CREATE INDEX document_of_tenant ON document (kind, tenant, number);
+CREATE INDEX document_of_topic ON document (kind, topic, number);
+CREATE INDEX document_due ON document (kind, due_at, number) WHERE due_at IS NOT NULL;
+CREATE INDEX document_ahead ON document (kind, updated_at) WHERE due_at IS NOT NULL;
+CREATE INDEX document_expiry ON document (expires_at) WHERE expires_at IS NOT NULL;
