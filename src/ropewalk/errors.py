@@ -1,4 +1,4 @@
-"""Every exception ropewalk raises, as one tree. This module imports nothing of ours.
+"""Every exception that ropewalk raises, as one tree. This module imports nothing from ropewalk.
 
 RopewalkError
 ├── DefinitionError (TypeError)      a handler or an app is declared in a way that cannot work
@@ -108,6 +108,7 @@ class PartlyEnqueued(RopewalkError):
 
     @property
     def refused(self) -> dict[int, RopewalkError]:
+        """The errors of the refused jobs, by the position of the job in the call."""
         return {at: each for at, each in enumerate(self.results) if isinstance(each, RopewalkError)}
 
 

@@ -1,4 +1,4 @@
-"""Every bound, with its unit, and the checks at submission: an error names the field, the value and the bound."""
+"""The bounds of an app, and the checks of submissions against them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 NAME_BYTES_MAX: Final = 640
-"""The bytes that a name may have in UTF-8, on every store. Four names (a tenant, a queue, a type and a limit key) then
-fit one entry of an index on PostgreSQL, which holds about 2,700 bytes. Of letters that take two bytes, as in Greek or
-Cyrillic, a name can have 256."""
+"""A name may have this many bytes in UTF-8, on every store. Four names (a tenant, a queue, a type and a limit key) then
+fit into one entry of an index on PostgreSQL, which holds about 2,700 bytes. A name in Greek or Cyrillic, whose letters
+take two bytes, can have 256 letters."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """`App(bounds=Limits(payload_bytes_max=4 * 1024 * 1024))`. Every bound is a whole number."""
+    """The bounds of an app: `App(bounds=Bounds(payload_bytes_max=4 * 1024 * 1024))`. Every bound is a whole number."""
 
     payload_bytes_max: int = 1024 * 1024
     result_bytes_max: int = 1024 * 1024
@@ -27,28 +27,30 @@ class Bounds(Struct, frozen=True, kw_only=True):
     tags_max: int = 32
     tag_chars_max: int = 256
     name_chars_max: int = 256
-    """ids, queues, tenants, types, keys, correlation and workflow ids; each has at most 640 bytes in UTF-8, too"""
+    """The bound for ids, queues, tenants, types, keys, correlation ids and workflow ids. A name never has more than 640
+    bytes in UTF-8."""
     batch_jobs_max: int = 10_000
     attempts_max: int = 100
     priority_max: int = 1000
-    """and its negative below"""
+    """A priority lies between the negative of this number and this number."""
     dependencies_max: int = 1000
-    """of one job, in depends_on"""
+    """One job may have this many entries in depends_on."""
     dependency_depth_max: int = 100
     children_max: int = 10_000
-    """queued by one completion: ctx.queue, with everything in .next"""
+    """One completion may queue this many jobs with ctx.queue and .next."""
     cohort_edges_max: int = 100_000
-    """between the cohorts of one Result: every job of one waits for every job of the one before"""
+    """The cohorts of one Result may have this many dependencies: every job of a cohort waits for every job of the
+    cohort before."""
     steps_max: int = 1000
-    """of one job; each value is within result_bytes_max"""
+    """One job may store this many steps. Each value may have result_bytes_max bytes."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
             highest = NAME_BYTES_MAX if field == "name_chars_max" else None
-            checks.between(getattr(self, field), field, 0 if field in _MAY_BE_NONE else 1, highest)
+            checks.between(getattr(self, field), field, 0 if field in _MAY_BE_ZERO else 1, highest)
 
 
-_MAY_BE_NONE = frozenset(
+_MAY_BE_ZERO = frozenset(
     {
         "tags_max",
         "priority_max",
@@ -59,14 +61,14 @@ _MAY_BE_NONE = frozenset(
         "steps_max",
     }
 )
-"""Bounds that can be 0, where an app does without."""
+"""These bounds may be 0, for an app that does not use what they bound."""
 
 
 DEFAULT_BOUNDS = Bounds()
 
 
 def check(job: NewJob, bounds: Bounds = DEFAULT_BOUNDS) -> None:
-    """Refuse a job that is over a bound, before anything is written."""
+    """Raises LimitExceeded or InvalidInput if a job exceeds a bound, before anything is written."""
     check_payload(job.type, job.input, bounds)
     _check_attempts(job, bounds)
     check_priority(job.priority, bounds)
@@ -135,7 +137,7 @@ def _check_limit_key(key: str) -> None:
 
 
 def check_name(name: object, field: str, bounds: Bounds = DEFAULT_BOUNDS) -> str:
-    """A name that is stored: text within the bounds."""
+    """Returns a name that is to be stored, after a check that it is text within the bounds."""
     checked = checks.text(name, field)
     if len(checked) > bounds.name_chars_max:
         bound = f"name_chars_max={bounds.name_chars_max}"

@@ -1,10 +1,10 @@
-"""Checks of single values that people give: options, arguments of the client's methods, fields of settings.
+"""Checks of single values from users: options, arguments of methods of the client, and fields of settings.
 
-Each takes the value and the name of its field, and returns the value in the domain's terms. What does not fit raises
-InvalidInput, which names the field, the value and what to give instead. Nothing has been written at that point.
+Each check takes a value and the name of its field, and returns the value as the domain uses it. If the value does not
+fit, it raises InvalidInput, which names the field, the value and what to give instead. Nothing has been written then.
 
-Where several are taken (names, states, job types), one alone means that one: a lone string is a name, never a list of
-characters. `several` is the only place that knows this rule.
+A field that takes several values (names, states, job types) also takes a single one. A string is always a single name,
+never a list of characters. Only `several` implements this rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INTEGER_MAX: Final = 2**63 - 1
 
 
 def text(value: object, field: str) -> str:
-    """At least one character, and nothing that some store cannot keep or would change."""
+    """Accepts a string of at least one character that every store can keep."""
     if not isinstance(value, str):
         raise wrong(field, value, "a string")
     if not value:
@@ -44,12 +44,12 @@ def text_or_none(value: object, field: str) -> str | None:
 
 
 def message_or_none(value: object, field: str) -> str | None:
-    """Text for people, which may be empty."""
+    """Accepts text for people, which may be empty, or None."""
     return "" if value == "" else text_or_none(value, field)
 
 
 def storable(value: str, field: str) -> str:
-    """Refuse what some store could not keep or would change."""
+    """Refuses a string that some store could not keep or would change."""
     if "\x00" in value:
         raise InvalidInput(f"{field}: {shown(value)} contains a NUL character: leave it out", field=field)
     if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
@@ -61,7 +61,8 @@ def storable(value: str, field: str) -> str:
 
 
 def several(value: object, field: str, each: Callable[[object, str], T]) -> tuple[T, ...]:
-    """All of them, each checked. What is not a list or another collection is one alone, and means itself."""
+    """Accepts several values, each of which `each` checks. A value that is not iterable, or a string, is a single
+    one."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (each(value, field),)
     if isinstance(value, bytes | bytearray | Mapping):
@@ -74,7 +75,7 @@ def names(value: object, field: str) -> tuple[str, ...]:
 
 
 def some_or_none(value: object, field: str, each: Callable[[object, str], T]) -> tuple[T, ...] | None:
-    """None, or at least one."""
+    """Accepts None, or at least one value, each of which `each` checks."""
     if value is None:
         return None
     found = several(value, field, each)
@@ -84,7 +85,7 @@ def some_or_none(value: object, field: str, each: Callable[[object, str], T]) ->
 
 
 def reusable(value: T, field: str) -> T:
-    """Refuse an iterator where the value is read more than once: it would be empty the second time."""
+    """Refuses an iterator for a value that is read more than once, because it would be empty the second time."""
     if _is_iterator(value):
         raise InvalidInput(f"{field}={shown(value)} can be read only once: give a list, such as list(...)", field=field)
     return value
@@ -98,7 +99,7 @@ def _is_iterator(value: object) -> bool:
 
 
 def known_names(given: Iterable[str], allowed: Collection[str], what: str) -> None:
-    """Refuse an option nobody knows, naming the nearest one that exists."""
+    """Refuses names that are not allowed; the error names the nearest one that is."""
     for name in given:
         if name not in allowed:
             options = sorted(allowed)
@@ -108,7 +109,7 @@ def known_names(given: Iterable[str], allowed: Collection[str], what: str) -> No
 
 
 def choice(value: object, field: str, allowed: Collection[T], *, also: str = "") -> T:
-    """One of a few fixed values. `also` describes what else the field takes, for the message."""
+    """Accepts one of a few fixed values. For the message, `also` describes what else the field takes."""
     for each in allowed:
         if type(value) is type(each) and value == each:
             return each
@@ -117,7 +118,7 @@ def choice(value: object, field: str, allowed: Collection[T], *, also: str = "")
 
 
 def member(value: object, field: str, of: type[E]) -> E:
-    """A member of an enum, or its value as plain text."""
+    """Accepts a member of an enum, or its value as plain text."""
     if isinstance(value, str):
         for each in of:
             if each == value:
@@ -165,7 +166,7 @@ def positive_or_none(value: object, field: str) -> int | None:
 
 
 def between(value: object, field: str, low: int, high: int | None) -> int:
-    """A whole number in these bounds, both included."""
+    """Accepts a whole number within these bounds, both included; `high=None` means no upper bound."""
     number = integer(value, field)
     if number < low or (high is not None and number > high):
         span = f"at least {low:,}" if high is None else f"between {low:,} and {high:,}"
@@ -174,7 +175,7 @@ def between(value: object, field: str, low: int, high: int | None) -> int:
 
 
 def number(value: object, field: str, low: float, high: float = float("inf")) -> float:
-    """A finite number of at least `low` and at most `high`."""
+    """Accepts a finite number of at least `low` and at most `high`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low <= cast("float", value) <= high or value == float("inf"):
         span = f"of at least {low:g}" if high == float("inf") else f"from {low:g} to {high:g}"
@@ -193,12 +194,12 @@ def positive_span_or_none(value: Seconds | None, field: str) -> Span | None:
 
 
 def span_us_or_none(value: object, field: str) -> Span | None:
-    """A duration that is already in microseconds, as settings keep it."""
+    """Accepts a duration that is already in microseconds, as settings contain it, or None."""
     return None if value is None else between(value, field, 0, SPAN_MAX)
 
 
 def timeout(value: Seconds | None, field: str = "timeout") -> float | None:
-    """How long a caller waits, in seconds. What is negative is over already; None waits for as long as it takes."""
+    """Returns how long a caller waits, in seconds. A negative value becomes 0; None means that there is no limit."""
     return None if value is None else to_delay(value, field) / SECOND
 
 
@@ -206,7 +207,7 @@ def timeout(value: Seconds | None, field: str = "timeout") -> float | None:
 
 
 def mapping(value: object, field: str) -> Mapping[str, object]:
-    """A mapping with strings as keys."""
+    """Accepts a mapping whose keys are strings."""
     if not isinstance(value, Mapping):
         raise wrong(field, value, "a mapping, such as a dict")
     for key in cast("Mapping[object, object]", value):
@@ -238,7 +239,7 @@ def function_or_none(value: object, field: str) -> Callable[..., Any] | None:
 
 
 def instance(value: object, field: str, kind: type[T], example: str) -> T:
-    """An object of this class."""
+    """Accepts an object of this class."""
     if not isinstance(value, kind):
         raise wrong(field, value, f"a {kind.__name__}, such as {example}")
     return value
@@ -249,7 +250,7 @@ def instance_or_none(value: object, field: str, kind: type[T], example: str) -> 
 
 
 def with_methods(value: T, field: str, methods: Collection[str], wanted: str) -> T:
-    """An object of whatever class that has these methods."""
+    """Accepts an object of any class that has these methods."""
     if not _has_methods(value, methods):
         raise wrong(field, value, wanted)
     return value
@@ -270,7 +271,7 @@ def _exception_type(value: object, field: str) -> type[BaseException]:
 
 
 def not_an_outcome(value: object, who: str) -> None:
-    """Refuse an outcome as a value: whoever returns Abort, Retry or Defer forgot to raise it."""
+    """Refuses an outcome as a return value, because a handler that returns Abort, Retry or Defer should raise it."""
     if isinstance(value, Outcome):
         name = type(value).__name__
         raise InvalidInput(
@@ -287,6 +288,7 @@ def _is_exception_type(value: object) -> TypeGuard[type[BaseException]]:
 
 
 def wrong(field: str, value: object, wanted: str) -> InvalidInput:
+    """Returns the error for a value that must be something else."""
     return InvalidInput(f"{field}={shown(value)} must be {wanted}", field=field)
 
 

@@ -9,10 +9,12 @@ from typing import Final
 from msgspec import Struct
 
 ERROR_TEXT_MAX: Final = 10_000
-"""characters kept of a message and of a traceback"""
+"""A stored message or traceback has at most this many characters."""
 
 
 class Category(StrEnum):
+    """The kind of an error, by which people search for jobs."""
+
     TEMPORARY = "temporary"
     PERMANENT = "permanent"
     TIMEOUT = "timeout"
@@ -24,12 +26,14 @@ class Category(StrEnum):
 
 
 class ErrorInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error as it is stored with a job or an attempt."""
+
     category: Category
     message: str
     code: str | None = None
-    """short and stable, for machines: `bad_input`, `worker_lost`, `deadline_exceeded`, …"""
+    """A short and stable code for machines, such as `bad_input`, `worker_lost` or `deadline_exceeded`."""
     type: str | None = None
-    """name of the exception class"""
+    """The name of the exception class."""
     traceback: str | None = None
     context: dict[str, str] = {}
     worker: str | None = None
@@ -38,9 +42,9 @@ class ErrorInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def clipped(text: str, limit: int = ERROR_TEXT_MAX) -> str:
-    """`text` within the limit; the middle goes, because both ends of a traceback matter.
+    """Returns the text cut to the limit. The middle is left out, because both ends of a traceback matter.
 
-    Half a surrogate pair (from a file name that is not UTF-8) is written out: no store could keep it.
+    Half a surrogate pair, as in a file name that is not UTF-8, is escaped, because no store could keep it.
     """
     if not text.isascii():
         text = text.encode(errors="backslashreplace").decode()
@@ -57,7 +61,7 @@ DEADLINE_EXCEEDED: Final = ErrorInfo(category=Category.EXPIRED, code="deadline_e
 
 
 def damaged_row(columns: Sequence[str]) -> ErrorInfo:
-    """The error of a job whose stored row cannot be read."""
+    """Returns the error of a job whose stored row cannot be read."""
     named = ", ".join(columns)
     return ErrorInfo(
         category=Category.SYSTEM,

@@ -6,10 +6,10 @@ import math
 
 
 class GrowingPause:
-    """Each pause is twice the last, up to the longest one.
+    """Pauses between tries of something that fails: each is twice as long as the one before, up to the longest one.
 
-    The pauses start over after something has gone well for `healthy_seconds`. That it went well for a moment says
-    nothing: a connection may be accepted and cut at once, again and again.
+    The pauses start over after things have gone well for `healthy_seconds`. A moment of success is not enough, because
+    a connection, for example, may be accepted and cut at once, again and again.
     """
 
     def __init__(self, first_seconds: float, max_seconds: float, *, healthy_seconds: float = math.inf) -> None:
@@ -19,7 +19,7 @@ class GrowingPause:
         self._next_seconds = first_seconds
 
     def after(self, healthy_for_seconds: float = 0.0) -> float:
-        """The pause after one more failure, of something that has gone well for so long."""
+        """Returns the pause after one more failure, before which things had gone well for `healthy_for_seconds`."""
         if healthy_for_seconds >= self._healthy_seconds:
             self.start_over()
         pause = self._next_seconds

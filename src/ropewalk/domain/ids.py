@@ -1,6 +1,7 @@
-"""UUIDv7: ids that sort by the time they were made, from a time and randomness handed in.
+"""Ids of jobs and of traces.
 
-The trace context a job carries: a W3C `traceparent`, and after a space its `tracestate` where there is one.
+The id of a job is a UUIDv7, made from a given time and randomness, so that ids sort by the time at which they were
+made. The trace context of a job is a W3C `traceparent`, followed by a space and the `tracestate` if there is one.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from ropewalk.domain.time import Instant
 
 
 def uuid7(now: Instant, counter: int, entropy: int) -> str:
-    """Canonical text of a UUIDv7: 48 bits of ms, then `counter` (12 bits) and `entropy` (62 bits)."""
+    """Returns the canonical text of a UUIDv7: 48 bits of ms, then `counter` (12 bits) and `entropy` (62 bits)."""
     return counted(time_part(now // 1000), counter, random_part(entropy))
 
 
-# Apart, so that a maker of many ids writes each part no more often than it changes.
+# These parts have functions of their own, so that a caller that makes many ids formats each part only when it changes.
 
 
 def time_part(ms: int) -> str:
@@ -40,17 +41,17 @@ _TRACEPARENT: Final = re.compile(
 
 
 def unrecorded(trace: str) -> bool:
-    """Whether its flags say that the sender did not have it recorded."""
+    """Whether the flags of a trace context say that the sender did not record the trace."""
     return trace[TRACEPARENT_LENGTH - 1 : TRACEPARENT_LENGTH] in _EVEN
 
 
 def trace_ids(trace: str | None) -> tuple[str, str] | None:
-    """(trace id, span id) in hex; None without a context, or with one of another form."""
+    """Returns (trace id, span id) in hexadecimal; None if there is no trace context, or it has another form."""
     found = None if trace is None else traceparent(trace)
     return None if found is None else (found[0], found[1])
 
 
 def traceparent(trace: str) -> tuple[str, str, str] | None:
-    """(trace id, span id, flags) in hex; None with a context of another form."""
+    """Returns (trace id, span id, flags) in hexadecimal; None if the trace context has another form."""
     found = _TRACEPARENT.match(trace)
     return None if found is None else (found[1], found[2], found[3])

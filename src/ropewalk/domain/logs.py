@@ -1,4 +1,4 @@
-"""Lines a handler logged, kept with its job. Bounded: the newest of a job, and of each line so much."""
+"""The log lines of handlers, which are kept with their jobs. Their number and their length are bounded."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from ropewalk.domain.failure import clipped
 from ropewalk.domain.time import Instant
 
 LINES_MAX: Final = 1000
-"""kept of a job: the newest"""
+"""The newest lines of a job are kept, up to this number."""
 LINE_CHARS_MAX: Final = 2000
-"""of a message, and of its fields as JSON"""
+"""A message has at most this many characters, and so have its fields as JSON."""
 
 _STARTS: Final = (1 << 32) - 1
-"""the part of a fence that counts the starts of a job"""
+"""This part of a fence counts the starts of the job."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True, array_like=True):
-    """What one start of a job logged. `position` counts within that start, from 1: sent twice, it is kept once."""
+    """One line that a start of a job logged."""
 
     position: int
+    """The place of the line among those of the same start, from 1. A line that is sent twice is kept once."""
     attempt: int
     at: Instant
-    """by the store's clock, as far as the worker knows it"""
+    """The time of the line by the store's clock, as the worker estimates it."""
     level: int
-    """as in `logging`"""
+    """The level as a number, as in `logging`."""
     message: str
     fields: str | None = None
-    """a JSON object"""
+    """The fields as a JSON object."""
 
 
 def text(message: str) -> str:
-    """As much of a message as is kept, in characters every store can keep."""
+    """Returns a message cut to what is kept, in characters that every store can keep."""
     return clipped(message.replace("\x00", "\\x00"), LINE_CHARS_MAX)
 
 
 def fields_json(fields: Mapping[str, object]) -> str | None:
-    """Fields as JSON, None where there are none; what JSON cannot hold is written out."""
+    """Returns the fields as JSON, or None if there are none. A value that JSON cannot express becomes text."""
     if not fields:
         return None
     try:
@@ -53,5 +54,6 @@ def fields_json(fields: Mapping[str, object]) -> str | None:
 
 
 def may_be_too_many(fence: int, lines: Sequence[LogLine]) -> bool:
-    """Whether the job may have more than LINES_MAX with these: a first start with few lines cannot."""
+    """Whether the job may have more than LINES_MAX lines together with these. In its first start, the position of the
+    last line decides."""
     return (fence & _STARTS) > 1 or lines[-1].position > LINES_MAX

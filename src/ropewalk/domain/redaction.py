@@ -1,11 +1,11 @@
-"""The one place that hides secrets: by the name they go under, or because their annotation says so.
+"""Hides secrets in everything that people see. A name or an annotation makes a value a secret.
 
-Used for everything that leaves towards people: log fields and arguments of log messages, kept log lines, log contexts,
-messages of errors, what the command line shows. Payloads are not touched: handlers get what was enqueued.
+People see log fields and arguments of log messages, kept log lines, log contexts, messages of errors, and the output of
+the command line. Payloads are not changed: handlers get what was enqueued.
 
-Values of every shape that the codec can write are looked through, keys of mappings too. What has nothing to hide is
-passed on as it is; an object that has is replaced by a dict of its fields. The marks of annotations are read in
-secret_marks.py, and exceptions are shown by shown_errors.py.
+Values of every shape that the codec can write are searched, and so are the keys of mappings. A value without a secret
+is returned as it is, and an object with a secret is replaced by a dict of its fields. secret_marks.py reads
+annotations, and shown_errors.py shows exceptions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HIDDEN: Final = "[hidden]"
 RESULT: Final = "return"
 """Stands for the result among the names of secrets, as it does in `__annotations__`; no argument can have this name."""
 DEPTH_MAX: Final = 16
-"""what is nested deeper is not looked through, and therefore not shown"""
+"""A value that is nested deeper than this is not searched, and therefore not shown."""
 
 SECRET_KEYS: Final = frozenset(
     {
@@ -39,7 +39,7 @@ SECRET_KEYS: Final = frozenset(
         *("apikey", "privatekey", "accesskey", "secretkey", "signingkey", "encryptionkey"),
     }
 )
-"""A name is secret when one of its words, or two neighbours together, is one of these; plurals too."""
+"""A name is secret if one of its words, or two adjacent words together, is one of these or its plural."""
 FACTS: Final = frozenset(
     {
         *("count", "used", "total", "limit", "max", "min", "length", "size", "bytes", "policy", "type", "kind"),
@@ -47,9 +47,9 @@ FACTS: Final = frozenset(
         *("required", "enabled", "provider"),
     }
 )
-"""A name that ends with one of these tells something about a secret, and not the secret: `token_count`."""
+"""The value of a name that ends with one of these is a fact about a secret, and not the secret: `token_count`."""
 _AMOUNTS: Final = frozenset({"max", "min", "num", "total"})
-"""A name that begins with one of these and ends with a plural is a number: `max_tokens`."""
+"""The value of a name that begins with one of these and ends with a plural is a number: `max_tokens`."""
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SCALARS: Final = (str, bytes, int, float, type(None), type)
@@ -57,51 +57,54 @@ _CONTAINERS: Final = (list, tuple, set, frozenset, deque, MappingView)
 
 
 Rebuild: TypeAlias = Callable[[Any, dict[str, object]], object]
-"""Makes the replacement of an object of which a field is hidden, from the object and its fields."""
+"""A function that makes the replacement of an object with a hidden field from the object and its shown fields."""
 
 
 Carriers: TypeAlias = Literal["show", "keep"]
-"""What becomes of a carrier in which nothing is hidden: it is shown as it shows itself, or kept as the object it is."""
+"""What becomes of a carrier in which nothing is hidden: it is shown as `__redacted__` says, or the object is kept."""
 
 
 class Hide(Protocol):
-    """Hides what is secret in a value, and what goes under one of `names` in it."""
+    """A function that hides secrets in a value, and everything in it whose name is one of `names`."""
 
     def __call__(self, value: object, names: Collection[str] = ()) -> Any: ...
 
 
 class Carrier(Protocol):
-    """An object that carries arguments or results, and knows what of them is marked as Secret."""
+    """An object that contains arguments or results, and knows which of them are marked as Secret."""
 
     def __redacted__(self, hide: Hide) -> object:
-        """What is shown in its place: never encoded arguments. Itself where its own `repr` shows as much."""
+        """Returns what is shown in place of the object, without encoded arguments; or the object itself if its `repr`
+        shows the same."""
 
 
 def redacted(value: object, keys: Collection[str] = ()) -> Any:
-    """`value` with what is secret hidden: by its mark, or its name (one of `keys`, or what SECRET_KEYS says)."""
+    """Returns a value with its secrets hidden: what is marked as Secret, or has a name in `keys`, or one that sounds
+    secret (SECRET_KEYS)."""
     return _Redaction(lambda name: is_secret(name, keys), _as_dict).of(value)
 
 
 def concealed(value: object, keys: Collection[str] = ()) -> Any:
-    """`value` for a function of the user's that looks for something in it: objects keep their type.
+    """Returns a value with its secrets hidden for a function of a user, which may search it: objects keep their type.
 
-    Only what is marked as Secret, or named in `keys`, is hidden.
+    Only what is marked as Secret, or has a name in `keys`, is hidden.
     """
     return _Redaction(lambda name: _is_one_of(name, keys), _as_copy).of(value)
 
 
 def message_value(value: object, keys: Collection[str] = ()) -> Any:
-    """`value` for the message of an error: a job in which nothing is secret stays a job, which shows itself."""
+    """Returns a value with its secrets hidden for the message of an error. A job without secrets stays a job, and is
+    shown by its `repr`."""
     return _Redaction(lambda name: is_secret(name, keys), _as_dict, carriers="keep").of(value)
 
 
 def shown_args(error: BaseException, keys: Collection[str] = ()) -> Iterable[object]:
-    """The arguments of an exception with what is secret hidden; the same object where nothing is."""
+    """Returns the arguments of an exception with their secrets hidden; the same object if there are no secrets."""
     return _Redaction(lambda name: is_secret(name, keys), _as_dict).args_of(error)
 
 
 def placeholder(value: object, keys: Collection[str] = ()) -> tuple[str, ...] | None:
-    """The names that lead to where HIDDEN is given in place of a secret; None where it is not."""
+    """Returns the path of names to a place where somebody passed HIDDEN instead of a secret; None if there is none."""
     return _placeholder(value, keys, secret=False, above=())
 
 
@@ -114,10 +117,10 @@ def _placeholder(
     if too_deep or id(value) in above or isinstance(value, _SCALARS):
         return None
     below = (*above, id(value))
-    held = _entries(value)
-    if held is not None:
+    entries = _entries(value)
+    if entries is not None:
         marked = marked_fields(cast("Any", type(value)))
-        for name, item in held.items():
+        for name, item in entries.items():
             hides = secret or name in marked or is_secret(name, keys)
             if (found := _placeholder(item, keys, secret=hides, above=below)) is not None:
                 return str(name), *found
@@ -131,24 +134,26 @@ def _placeholder(
 def _entries(value: object) -> Mapping[object, object] | None:
     if isinstance(value, Mapping):
         return cast("Mapping[object, object]", value)
-    return cast("Mapping[object, object] | None", _held(value))
+    return cast("Mapping[object, object] | None", _declared_fields(value))
 
 
 def shown_fields(value: Any, hide: Hide, secrets: Collection[str], values: Collection[str]) -> dict[str, object]:
-    """The fields of a dataclass that knows the names of secrets. In those that `values` names, these are hidden too."""
+    """Returns the shown fields of a dataclass that knows the names of secrets, `secrets`. In the fields that `values`
+    names, what has these names is hidden, too."""
     shown = {each.name: hide(getattr(value, each.name)) for each in fields(value) if each.name not in values}
     return {**shown, **hide({name: getattr(value, name) for name in values}, secrets), "secrets": tuple(secrets)}
 
 
 def is_secret(name: object, keys: Collection[str] = ()) -> bool:
-    """Whether a name is one of `keys`, or says by its words that what goes under it is secret."""
+    """Whether a name is one of `keys`, or its words say that its value is a secret."""
     return any(text in keys or _sounds_secret(text) for text in _texts(name))
 
 
 def _texts(name: object) -> Iterator[str]:
-    """What a name says: text, bytes, a member of an Enum by its name and its value, each part of a tuple."""
+    """Yields the texts of a name: of text, bytes, each part of a tuple, and of both the name and value of an Enum
+    member."""
     if isinstance(name, str):
-        yield str.__str__(name)  # the text itself, whatever a class of the user's makes of it
+        yield str.__str__(name)  # This is the text itself, even if the class of a user overrides `__str__`.
     elif isinstance(name, bytes):
         yield name.decode(errors="replace")
     elif isinstance(name, tuple):
@@ -174,7 +179,7 @@ def _sounds_secret(name: str) -> bool:
 
 
 class _Redaction:
-    """One walk through a value, which may contain itself."""
+    """One search through a value, which may contain itself."""
 
     def __init__(self, hides: Callable[[object], bool], rebuild: Rebuild, carriers: Carriers = "show") -> None:
         self._hides: Callable[[object], bool] = hides
@@ -203,9 +208,9 @@ class _Redaction:
             return self._error(value)
         if isinstance(value, ItemsView):
             return self._view(cast("ItemsView[object, object]", value))
-        held = _held(value)
-        if held is not None:
-            return self._fields(value, held)
+        declared = _declared_fields(value)
+        if declared is not None:
+            return self._fields(value, declared)
         if isinstance(value, _CONTAINERS):
             return self._items(cast("Collection[object]", value))
         return f"<{type(value).__qualname__} {HIDDEN}>" if self._has_secret_attribute(value) else value
@@ -233,21 +238,22 @@ class _Redaction:
             self._hid = before
 
     def args_of(self, error: BaseException) -> Iterable[object]:
-        """A message that an exception makes of a carrier with nothing to hide stays as it is.
+        """Returns the arguments of an exception with their secrets hidden. Carriers without secrets stay as they are.
 
-        An argument that the exception keeps as a secret attribute, too, is as secret as that.
+        An argument that is also a secret attribute of the exception is hidden.
         """
         marked = marked_fields(cast("Any", type(error)))
-        held = [item for name, item in vars(error).items() if name in marked or self._hides(name)]
+        hidden = [item for name, item in vars(error).items() if name in marked or self._hides(name)]
         carriers, self._carriers = self._carriers, "keep"
         try:
-            shown = [HIDDEN if any(each is item for item in held) else self.of(each) for each in error.args]
+            shown = [HIDDEN if any(each is item for item in hidden) else self.of(each) for each in error.args]
         finally:
             self._carriers = carriers
         return error.args if _unchanged(error.args, shown) else shown
 
     def _error(self, error: BaseException) -> object:
-        """Its class and message, where its `repr` could show a secret: of an argument or of an attribute."""
+        """Returns the class and the message of an exception if its `repr` could show a secret argument or attribute;
+        otherwise the exception."""
         args = self.args_of(error)
         if args is not error.args:
             return f"{type(error).__name__}: {joined(args)}"
@@ -265,7 +271,7 @@ class _Redaction:
         return items if (shown := self._mapping(entries)) is entries else shown
 
     def _key(self, name: object, taken: Collection[object]) -> object:
-        """What stands in the place of a key that has something to hide; every entry keeps a key of its own."""
+        """Returns the key with its secrets hidden. Every entry keeps a key of its own."""
         shown = name if isinstance(name, _SCALARS) else self.of(name)
         if shown is name:
             return name
@@ -274,17 +280,20 @@ class _Redaction:
             text += "'"
         return text
 
-    def _fields(self, value: object, held: dict[str, object]) -> object:
+    def _fields(self, value: object, declared: dict[str, object]) -> object:
         marked = marked_fields(cast("Any", type(value)))
-        shown = {name: HIDDEN if name in marked or self._hides(name) else self.of(item) for name, item in held.items()}
-        return value if _unchanged(held.values(), shown.values()) else self._rebuild(value, shown)
+        shown = {
+            name: HIDDEN if name in marked or self._hides(name) else self.of(item) for name, item in declared.items()
+        }
+        return value if _unchanged(declared.values(), shown.values()) else self._rebuild(value, shown)
 
     def _items(self, items: Collection[object]) -> object:
         shown = [self.of(item) for item in items]
         return items if _unchanged(items, shown) else shown
 
     def _has_secret_attribute(self, value: object) -> bool:
-        """Of a class that declares no fields, only the names are looked at: it may hold half the program."""
+        """Whether an object of a class that declares no fields has a secret attribute. Only the names are examined,
+        because such an object may refer to half of the program."""
         attributes: Iterable[object] = getattr(value, "__dict__", ())
         marked = marked_fields(cast("Any", type(value)))
         return any(name in marked or self._hides(name) for name in attributes)
@@ -294,8 +303,8 @@ def _is_carrier(value: object) -> TypeGuard[Carrier]:
     return hasattr(type(value), "__redacted__")
 
 
-def _held(value: object) -> dict[str, object] | None:
-    """The fields of an object whose class declares which ones it has."""
+def _declared_fields(value: object) -> dict[str, object] | None:
+    """Returns the fields of an object whose class declares them; None if it declares none."""
     kind = type(value)
     if isinstance(value, type):
         return None
@@ -309,8 +318,8 @@ def _held(value: object) -> dict[str, object] | None:
     if isinstance(value, tuple) and names is not None:
         return dict(zip(names, cast("tuple[object, ...]", value), strict=True))
     if isinstance(value, SimpleNamespace) or callable(getattr(kind, "model_dump", None)):
-        held = cast("Any", value)
-        return {**vars(held), **(getattr(held, "__pydantic_extra__", None) or {})}
+        attributes = cast("Any", value)
+        return {**vars(attributes), **(getattr(attributes, "__pydantic_extra__", None) or {})}
     return None
 
 
@@ -319,7 +328,7 @@ def _as_dict(_: object, shown: dict[str, object]) -> object:
 
 
 def _as_copy(value: object, shown: dict[str, object]) -> object:
-    """An object of the same class, without calling any function of it."""
+    """Returns an object of the same class with the shown fields, without a call of any of its functions."""
     kind: Any = type(value)
     try:
         if isinstance(value, tuple):
@@ -328,13 +337,13 @@ def _as_copy(value: object, shown: dict[str, object]) -> object:
         change: Callable[..., None] = force_setattr if isinstance(value, Struct) else object.__setattr__
         for name, item in shown.items():
             change(copied, name, item)
-    except Exception:  # a class that cannot be made like this
+    except Exception:  # Objects of this class cannot be made in this way.
         return shown
     return copied
 
 
 def joined(shown: Iterable[object]) -> str:
-    """Arguments of an exception as its message."""
+    """Returns the message that consists of these arguments of an exception."""
     return ", ".join(str(each) for each in shown)
 
 

@@ -1,4 +1,4 @@
-"""How long a finished job is kept, and what was counted."""
+"""Retention: how long finished jobs, their results and the statistics are kept."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ropewalk.domain.time import DAY, Instant, Seconds, Span, to_span
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """None keeps for ever. `types` overrides by job type; `results_us` forgets a completed job's result earlier.
-
-    `statistics_us` is for what `app.stats()` tells of the past, hour by hour.
-    """
+    """How long finished jobs are kept after their end, by status. None keeps them for ever."""
 
     completed_us: Span | None = 7 * DAY
     failed_us: Span | None = 30 * DAY
     dead_letter_us: Span | None = 30 * DAY
     cancelled_us: Span | None = 7 * DAY
     results_us: Span | None = None
+    """The result of a completed job is deleted this long after its end, even if the job is kept longer."""
     statistics_us: Span | None = 30 * DAY
+    """The sums by hour, from which `app.stats()` answers about the past, are kept this long."""
     types: Mapping[str, Span | None] = {}
+    """Jobs of the types named here are kept this long, whatever their status."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
@@ -46,7 +46,8 @@ class Retention(Struct, frozen=True, kw_only=True):
         statistics: Seconds | None = timedelta(days=30),
         types: Mapping[str, Seconds | None] | None = None,
     ) -> Retention:
-        """In seconds or timedeltas: `Retention.of(completed=timedelta(days=1), types={"audit": None})`."""
+        """Makes a retention of seconds or timedeltas: `Retention.of(completed=timedelta(days=1), types={"audit":
+        None})`."""
         return cls(
             completed_us=_span(completed, "completed"),
             failed_us=_span(failed, "failed"),
@@ -59,6 +60,7 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 def keep_for(retention: Retention, status: Status, job_type: str) -> Span | None:
+    """Returns how long a job of this type and final status is kept after its end; None means for ever."""
     if job_type in retention.types:
         return retention.types[job_type]
     match status:
@@ -75,6 +77,7 @@ def keep_for(retention: Retention, status: Status, job_type: str) -> Span | None
 
 
 def is_over(retention: Retention, status: Status, job_type: str, finished_at: Instant, now: Instant) -> bool:
+    """Whether the retention of a finished job is over."""
     span = keep_for(retention, status, job_type)
     return span is not None and finished_at + span <= now
 

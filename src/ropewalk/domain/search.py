@@ -1,4 +1,5 @@
-"""Which jobs a query means. `matches` is the definition; a store may answer it any way that agrees."""
+"""Searches for jobs. `matches` defines which jobs a filter selects; a store may find them in any way that agrees with
+it."""
 
 from __future__ import annotations
 
@@ -18,14 +19,16 @@ from ropewalk.errors import InvalidInput
 
 
 class Order(StrEnum):
+    """The order of the jobs that a search returns."""
+
     CREATED_ASC = "created_asc"
     CREATED_DESC = "created_desc"
     UPDATED_DESC = "updated_desc"
-    """promises no duplicates while jobs move, not completeness"""
+    """No job is returned twice, but a job that changes between two pages may be missing."""
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """AND of everything set. `text` is a prefix of id, type, idempotency key or correlation id, or an error code."""
+    """Selects the jobs for which every field that is set fits."""
 
     types: tuple[str, ...] | None = None
     states: tuple[State, ...] | None = None
@@ -42,10 +45,11 @@ class Filter(Struct, frozen=True, kw_only=True):
     error_categories: tuple[Category, ...] | None = None
     error_codes: tuple[str, ...] | None = None
     text: str | None = None
+    """The beginning of the id, type, idempotency key or correlation id of a job, or its whole error code."""
 
 
 Position: TypeAlias = tuple[int, int]
-"""(sort value, seq) of the last job of a page"""
+"""The place of the last job of a page: (sort value, seq)."""
 
 STORED_MIN: Final = -(2**63)
 STORED_MAX: Final = 2**63 - 1
@@ -53,6 +57,7 @@ _Storable: TypeAlias = Annotated[int, Meta(ge=STORED_MIN, le=STORED_MAX)]
 
 
 def matches(job: JobRecord, wanted: Filter, now: Instant) -> bool:
+    """Whether a filter selects this job at the instant `now` of the store's clock."""
     error = job.error
     return (
         (wanted.types is None or job.type in wanted.types)
@@ -82,7 +87,8 @@ def encode_cursor(order: Order, position: Position) -> str:
 
 
 def decode_cursor(cursor: str, order: Order) -> Position:
-    """The position a cursor names; one made for another order (or by nobody) is refused."""
+    """Returns the position that a cursor means. Raises InvalidInput if the cursor belongs to another order, or is not
+    one that a search returned."""
     try:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         made_for, value, seq = msgspec.json.decode(raw, type=tuple[Order, _Storable, _Storable])

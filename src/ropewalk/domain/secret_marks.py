@@ -1,4 +1,4 @@
-"""What annotations mark as secret: `Annotated[..., Secret]`, in arguments, results and fields of classes."""
+"""Finds what annotations mark as secret: `Annotated[..., Secret]` in arguments, results and fields of classes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, get_args, get_type_hints
 
 
 class Secret:
-    """Marks what is shown to nobody: an argument `card: Annotated[str, Secret]`, or a field of a class like that."""
+    """Marks a value that is shown to nobody: an argument `card: Annotated[str, Secret]`, or such a field of a class."""
 
 
 def is_marked_secret(annotation: Any) -> bool:
-    """Is it `Annotated[..., Secret]`, or a union or container of that?"""
+    """Whether an annotation is `Annotated[..., Secret]`, or a union or container of that."""
     return any(_is_mark(part) for part in _parts(annotation))
 
 
 def secret_names(annotation: Any) -> frozenset[str]:
-    """Names of fields marked as Secret, of all classes that this annotation is made of."""
+    """Returns the names of the fields that are marked as Secret in all classes in this annotation."""
     found: set[str] = set()
     seen: set[int] = set()
     waiting: list[Any] = [annotation]
@@ -32,7 +32,7 @@ def secret_names(annotation: Any) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def marked_fields(kind: Any) -> frozenset[str]:
-    """Names of a class's own fields that are annotated as Secret."""
+    """Returns the names of the fields of a class that are annotated as Secret."""
     return frozenset(name for name, hint in _hints(kind).items() if is_marked_secret(hint))
 
 
@@ -41,13 +41,13 @@ def _hints(kind: type) -> dict[str, Any]:
         return {}
     try:
         return get_type_hints(kind, include_extras=True)
-    except Exception:  # a name that exists for type checkers only; then the text has to do
+    except Exception:  # A name exists only for type checkers, so the text of the annotation decides.
         named = [(name, hint) for each in kind.__mro__ for name, hint in vars(each).get("__annotations__", {}).items()]
         return {name: Secret if "Secret" in str(hint) else hint for name, hint in named}
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """An annotation and everything it is written with."""
+    """Yields an annotation and all annotations that it contains."""
     waiting = [annotation]
     while waiting:
         part = waiting.pop()

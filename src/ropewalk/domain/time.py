@@ -1,7 +1,7 @@
 """Time as whole microseconds, so that every store agrees to the last digit.
 
-An instant is µs since 1970 in UTC, a span is µs. People write seconds, timedeltas and datetimes; this
-module converts at the edge and nothing else does.
+An instant is a number of µs since 1970 in UTC, and a span is a number of µs. People write seconds, timedeltas and
+datetimes; only this module converts them.
 """
 
 from __future__ import annotations
@@ -21,32 +21,34 @@ Seconds: TypeAlias = float | timedelta
 
 INSTANT_MIN: Final = -62_135_596_800_000_000
 INSTANT_MAX: Final = 253_402_300_799_999_999
-"""The first and the last microsecond that a datetime in UTC can tell. Every stored instant lies between them."""
+"""The last microsecond that a datetime in UTC can express; INSTANT_MIN is the first. Every stored instant lies between
+them."""
 SMALL_MAX: Final = (1 << 31) - 1
-"""the largest number in a column of four bytes"""
+"""The largest number that fits into a column of four bytes."""
 StoredInstant: TypeAlias = Annotated[Instant, Meta(ge=INSTANT_MIN, le=INSTANT_MAX)]
 StoredSpan: TypeAlias = Annotated[Span, Meta(ge=0)]
 StoredCount: TypeAlias = Annotated[int, Meta(ge=0)]
 StoredSmall: TypeAlias = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
 StoredPriority: TypeAlias = Annotated[int, Meta(ge=-SMALL_MAX - 1, le=SMALL_MAX)]
-"""What is stored must lie in these ranges: whoever decodes it refuses anything else (backends/sql/damage.py)."""
+"""Stored numbers must lie in the ranges of these types. Decoding refuses anything else (backends/sql/damage.py)."""
 
 SECOND: Span = 1_000_000
 MINUTE: Span = 60 * SECOND
 HOUR: Span = 60 * MINUTE
 DAY: Span = 24 * HOUR
 SPAN_MAX: Span = 36_525 * DAY
-"""No span is longer. So the sum of a clock's time and a span is never after INSTANT_MAX, and it fits the 53 bits that
-some stores sort by."""
+"""No span is longer than this. Therefore the sum of a present time and a span is never after INSTANT_MAX, and fits into
+the 53 bits by which some stores sort."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT_BELOW: Instant = 200 * 365 * DAY
-"""so far a float of seconds still tells one microsecond from the next"""
+"""Below this instant a float of seconds still distinguishes one microsecond from the next."""
 
 
 def to_span(value: Seconds, field: str) -> Span:
-    """Seconds or a timedelta as a span; refuses what is negative, over a hundred years or no number."""
+    """Converts seconds or a timedelta into a span. Raises InvalidInput if the value is negative, longer than a hundred
+    years, or not a number."""
     if isinstance(value, timedelta):
         span: float = value // _MICROSECOND
     elif isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
@@ -61,7 +63,7 @@ def to_span(value: Seconds, field: str) -> Span:
 
 
 def to_delay(value: Seconds, field: str) -> Span:
-    """How long to wait from now on, as a span. What is negative is over already: now."""
+    """Converts a wait into a span. A negative wait is over already, so it becomes 0."""
     if isinstance(value, timedelta):
         value = max(value, timedelta())
     elif isinstance(value, int | float) and -math.inf < value < 0:
@@ -70,10 +72,10 @@ def to_delay(value: Seconds, field: str) -> Span:
 
 
 def to_instant(value: datetime, field: str) -> Instant:
-    """An aware datetime as an instant.
+    """Converts an aware datetime into an instant.
 
-    A naive one is refused, because nobody knows which zone it means. So is one that lies outside the years 1 to 9999 in
-    UTC, as `datetime.max` does west of Greenwich: it could not be given back.
+    Raises InvalidInput for a naive datetime, because nobody knows which zone it means, and for one that lies outside
+    the years 1 to 9999 in UTC, such as `datetime.max` west of Greenwich, because it could not be converted back.
     """
     if not isinstance(value, datetime):
         raise InvalidInput(f"{field}={shown(value)} is not a datetime", field=field)
@@ -88,7 +90,7 @@ def to_instant(value: datetime, field: str) -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    if 0 <= instant < _EXACT_BELOW:  # less than half the time
+    if 0 <= instant < _EXACT_BELOW:  # This takes less than half the time of the other way.
         return datetime.fromtimestamp(instant / SECOND, UTC)
     return _EPOCH + timedelta(microseconds=instant)
 

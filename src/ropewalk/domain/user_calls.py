@@ -1,11 +1,11 @@
-"""Calls of a function of the user's that is no handler: whatever it raises is an ordinary error of that function.
+"""Calls functions of users that are not handlers, so that whatever they raise is an ordinary error.
 
 A hook that asks a cancelled task for its result raises CancelledError, and one that calls sys.exit() raises SystemExit.
-Neither is an Exception, so either would end the loop that made the call. A KeyboardInterrupt or SystemExit that the
-handler of a signal raised while the function ran is not the function's, and passes.
+Neither is an Exception, so either would end the loop that called the hook. A KeyboardInterrupt or SystemExit that a
+signal handler raised while the function ran does not come from the function, and is raised again.
 
-What such a function answers is the user's, too: whoever asks an answer whether it is true, compares it or writes it out
-calls functions of its class, and does so inside of the guard.
+The return values of such functions belong to users, too: testing them for truth, comparing them or turning them into
+text calls functions of their classes. The library does this only inside a guarded call, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FUNCTION: Final = "a function that is no handler"
 
 
 def guarded(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the function answers. What it raises is an Exception; UnexpectedExit where it was none."""
+    """Calls a function and returns its answer. If it raises something that is not an Exception, this raises
+    UnexpectedExit."""
     try:
         return call(*args, **kwargs)
     except Exception:
@@ -39,9 +40,10 @@ def guarded(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def guarded_await(answer: Awaitable[T], whose: str = _FUNCTION) -> T:
-    """The same for what has to be awaited. A cancellation of the task that awaits it passes.
+    """Awaits the answer of a function and returns it. If it raises something that is not an Exception, this raises
+    UnexpectedExit, except for a cancellation of the current task.
 
-    `whose` names what raised, for the message.
+    `whose` names the function in the message.
     """
     try:
         return await answer
@@ -56,9 +58,9 @@ async def guarded_await(answer: Awaitable[T], whose: str = _FUNCTION) -> T:
 
 
 class GuardedContext(Generic[T_co]):
-    """A context manager of the user's, in `async with`: what raises in it raises an Exception here.
+    """A context manager of a user in `async with`: whatever it raises is an Exception here.
 
-    It hears what its block raises, and cannot swallow that.
+    It learns what its block raises, but it cannot suppress that.
     """
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[T_co]], whose: str) -> None:
@@ -83,8 +85,8 @@ class GuardedContext(Generic[T_co]):
 
 
 def as_error(error: BaseException, whose: str = _FUNCTION) -> Exception:
-    """What a function raised that was called, not awaited, as an Exception. Raises it again where a signal's handler
-    raised it."""
+    """Returns what a function raised as an Exception. Raises it again if it came from a signal handler. The function
+    must have been called and not awaited."""
     if isinstance(error, Exception):
         return error
     if isinstance(error, KeyboardInterrupt | SystemExit) and _came_from_a_signal(error):
@@ -95,24 +97,26 @@ def as_error(error: BaseException, whose: str = _FUNCTION) -> Exception:
 
 
 def _exit(error: BaseException) -> str:
-    """The name of the class, and what sys.exit() was called with."""
+    """Returns the name of the class, with the argument of sys.exit()."""
     code = error.code if isinstance(error, SystemExit) else None
     return type(error).__name__ if not isinstance(code, int | str) else f"{type(error).__name__}({code!r})"
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody cancelled the task that asks. If not, a CancelledError in it was raised by what it called."""
+    """Whether somebody cancelled the current task. If not, a CancelledError in it came from something that it
+    called."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _came_from_a_signal(error: BaseException) -> bool:
-    """Python runs handlers of signals in the main thread, wherever that is: in the middle of the function, too."""
+    """Whether a signal handler raised an error. Python runs these handlers in the main thread at any place, even in the
+    middle of a function."""
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = [signal.getsignal(each) for each in signal.valid_signals()]
     if isinstance(error, KeyboardInterrupt) and signal.default_int_handler in handlers:
-        return True  # it leaves no frame to tell it by
+        return True  # This handler is built in and leaves no frame in the traceback.
     codes = {_code_of(each) for each in handlers if callable(each)}
     trace = error.__traceback__
     while trace is not None:
