@@ -8,6 +8,7 @@ with them that `python -m ropewalk` works by itself.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -84,6 +85,7 @@ def serve(control: socket.socket) -> None:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
+    gc.freeze()  # otherwise each command examines all of this when it ends: 95 ms of CPU time instead of 35
     control.send(b"ready")
     while True:
         message, fds, _, _ = socket.recv_fds(control, MESSAGE_BYTES_MAX, 2)
