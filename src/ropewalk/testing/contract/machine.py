@@ -59,7 +59,7 @@ Ending: TypeAlias = "tuple[Outcome, AttemptTiming | None]"
 
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(
-    max_examples=60 if EXAMPLES is None else int(EXAMPLES),
+    max_examples=30 if EXAMPLES is None else int(EXAMPLES),
     derandomize=EXAMPLES is None,
     stateful_step_count=40,
     deadline=None,
