@@ -7,7 +7,8 @@ PYTHON_IN_VENV := $(ROPEWALK_VENV)/bin/python
 # Tests start hundreds of processes: what they import is compiled once, and not again by each.
 unexport PYTHONDONTWRITEBYTECODE
 CHECKS := check-lint check-format check-basedpyright check-mypy check-layers check-dependencies
-# All tests run side by side, one process a core; a choice of them at once in one, which is there sooner.
+# All tests run side by side, two processes a core (tests/conftest.py); a choice of them at once in one, which is there
+# sooner.
 WORKERS = $(if $(ARGS),0,auto)
 BUDGET = 10
 COVERED_PERCENT_MIN = 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Generator, Iterator
@@ -34,6 +35,13 @@ def pytest_configure() -> None:
     for number in INHERITED_BY_CHILDREN:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, _do_nothing)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes for each core: tests wait for more than half of their time, for processes, servers and clocks."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 2 * cores
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
