@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -35,6 +36,20 @@ def pytest_configure() -> None:
     for number in INHERITED_BY_CHILDREN:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, _do_nothing)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The garbage collector leaves the collected tests alone, which are half a million objects that stay.
+
+    To examine them again and again took a quarter of the time of collecting, and a fifth of that of tests in memory.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
