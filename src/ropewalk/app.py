@@ -32,7 +32,7 @@ from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.metrics import Metrics
-from ropewalk.observe.metrics.registry import Registry as Numbers
+from ropewalk.observe.metrics.values import MetricValues
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import LOGS, MIGRATIONS, STATISTICS
 from ropewalk.ports.store.core import Durability, Store
@@ -139,8 +139,8 @@ class App(StoreClient):
             self._url = resolved(url)
             store = connect(self._url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         registry = Registry(*items)
-        counted = Numbers()
-        meter = Meter(counted) if metrics else None
+        metric_values = MetricValues()
+        meter = Meter(metric_values) if metrics else None
         secret_keys = self.settings.logs.secret_keys
         events = EventHub(runtime, on_event=on_event, on_error=on_error, meter=meter, secret_keys=secret_keys)
         for job_type in registry:
@@ -163,7 +163,7 @@ class App(StoreClient):
             store_chosen=store_chosen,
         )
         super().__init__(app_state, DEFAULT_TENANT)
-        self.metrics = Metrics(app_state, counted, meter)
+        self.metrics = Metrics(app_state, metric_values, meter)
         self._portal = Portal(app_state)
         self.sync = SyncApp(self, self._portal, self.metrics)
 

@@ -17,7 +17,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import PartlyEnqueued, RopewalkError
 from ropewalk.observe.metrics.metrics import Metrics
-from ropewalk.observe.metrics.registry import Family
+from ropewalk.observe.metrics.values import Family
 from ropewalk.ports.store.user_transactions import UserConnection
 
 S = TypeVar("S")

@@ -16,8 +16,7 @@ from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.catalogue import ALL
 from ropewalk.observe.metrics.metrics import exposition
-from ropewalk.observe.metrics.registry import OTHER, SERIES_MAX, counted
-from ropewalk.observe.metrics.registry import Registry as Numbers
+from ropewalk.observe.metrics.values import OTHER, SERIES_MAX, MetricValues, counted
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.testing import Rehearsal
 from tests.apps import MakeApp
@@ -281,7 +280,7 @@ def test_names_follow_the_conventions() -> None:
 
 
 def test_hostile_names_are_escaped() -> None:
-    numbers = Numbers()
+    numbers = MetricValues()
     name = 'a"b\\c\nd{}#é'
     numbers.add(catalogue.COMPLETED, (name,), 1)
     [sample] = [
@@ -292,7 +291,7 @@ def test_hostile_names_are_escaped() -> None:
 
 def test_cardinality_is_bounded() -> None:
     """O6: names from outside cannot fill the memory."""
-    numbers = Numbers()
+    numbers = MetricValues()
     for number in range(SERIES_MAX + 50):
         numbers.add(catalogue.COMPLETED, (f"type-{number}",), 1)
         numbers.observe(catalogue.RUN, (f"type-{number}",), [1.0])
@@ -312,7 +311,7 @@ def test_every_value_is_in_the_bucket_of_the_least_bound_that_holds_it(values: l
 
 
 def test_threads_lose_no_count() -> None:
-    numbers = Numbers()
+    numbers = MetricValues()
 
     def work() -> None:
         for _ in range(5_000):

@@ -13,6 +13,7 @@ from ropewalk.definitions.job_types.batch_items import Batch
 from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.errors import Abort
 from ropewalk.observe.events import Event
+from ropewalk.worker.worker import Worker
 from tests.apps import MakeApp
 
 calls: list[list[object]] = []
@@ -265,7 +266,7 @@ async def _called() -> None:
 async def _stopped(app: App, count: int) -> None:
     """Until so many of the running worker's attempts know that they have to stop."""
     [worker] = app._app_state._workers
-    assert worker._parts is not None
+    assert isinstance(worker, Worker) and worker._parts is not None
     async with asyncio.timeout(10):
         while sum(each.stopped is not None for each in worker._parts.executor.running) < count:
             await asyncio.sleep(0.01)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
 from ropewalk.client.awaited_groups import AwaitedGroups
-from ropewalk.client.completion_checks import (
-    ChainCompletion,
-    ClosedGroupRecord,
-    GroupCompletion,
-    JobCompletion,
-)
 from ropewalk.client.enqueuer import Enqueuer
 from ropewalk.client.schedules.editor import ScheduleEditor
 from ropewalk.client.schedules.fires import Fires
 from ropewalk.client.schedules.functions import AnyFunction, ScheduleFunctions
 from ropewalk.client.schedules.planner import Planner
-from ropewalk.client.supported import refusal
 from ropewalk.client.unshared_store import warn_unshared
-from ropewalk.client.waiter import CompletionCheck, WaitBound, Waiter
+from ropewalk.client.waiter import (
+    ChainCompletion,
+    ClosedGroupRecord,
+    CompletionCheck,
+    GroupCompletion,
+    JobCompletion,
+    WaitBound,
+    Waiter,
+)
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.job_types.placeholders import job_from_shown
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
@@ -38,15 +40,24 @@ from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.capabilities import DIAGNOSIS, SCHEDULES
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LIMITS, SCHEDULES, WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission
 from ropewalk.ports.tracing import Tracing
 
-if TYPE_CHECKING:
-    from ropewalk.worker.worker import Worker
-
 T = TypeVar("T")
+
+
+class LocalWorker(Protocol):
+    """A worker of this process, which may run a job of this process's client without a claim."""
+
+    def skip_ticket(self, new: NewJob) -> SkipQueue | None:
+        """Returns the lease for a job that skips the queue, if a slot is free for it; None otherwise."""
+        ...
+
+    def adopt(self, job: JobRecord) -> None:
+        """Runs a job that was inserted with a lease of this worker."""
+        ...
 
 
 class Session:
@@ -91,8 +102,8 @@ class AppState:
         store_chosen: bool = True,
     ) -> None:
         self.store = store
-        self._refuse = refusal(store)
-        """What checks a job that is to be stored; None where the store takes every job."""
+        self._check_supported = supported_jobs(store)
+        """This raises Unsupported for a job that the store cannot take; None if it can take every job."""
         self.runtime = runtime
         self.registry = registry
         self.unregistered = UnregisteredTypes(registry, strict=strict)
@@ -123,7 +134,7 @@ class AppState:
         """The store is in memory because nobody named one, and nobody was told yet."""
         self._opened = False
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
-        self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
+        self._workers: dict[LocalWorker, asyncio.AbstractEventLoop] = {}
 
     async def session(self) -> Session:
         """The session of the running loop; opens the store on first use."""
@@ -154,15 +165,21 @@ class AppState:
     async def submit(self, submissions: Sequence[Submission]) -> list[list[Accepted]]:
         """One after another, as one sending where the app traces. Raises what the first refused one was refused for."""
         session = await self.session()
-        with Sending(submissions, self.tracing, self.events) as traced:
+        with self.traced(submissions) as traced:
             return [await session.enqueuer.submit(each) for each in traced]
 
     async def submit_each(self, submissions: Sequence[Submission]) -> list[list[Accepted] | RopewalkError]:
         """In this order, sharing commits. What one was refused for is its answer, and the others go on."""
         session = await self.session()
-        with Sending(submissions, self.tracing, self.events) as traced:
+        with self.traced(submissions) as traced:
             answers = await asyncio.gather(*(session.enqueuer.submit(each) for each in traced), return_exceptions=True)
         return [_answer(each) for each in answers]
+
+    def traced(self, submissions: Sequence[Submission]) -> AbstractContextManager[Sequence[Submission]]:
+        """Returns a context manager that yields the submissions to send, inside a span if the app traces."""
+        if self.tracing is None:
+            return nullcontext(submissions)
+        return Sending(submissions, self.tracing, self.events)
 
     async def close(self) -> None:
         self._opened = False
@@ -171,8 +188,8 @@ class AppState:
     def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
         new = to_new_job(job, call=options, defaults=self.defaults, bounds=self.bounds, tenant=tenant)
         self.unregistered.check(new)
-        if self._refuse is not None:
-            self._refuse(new)
+        if self._check_supported is not None:
+            self._check_supported(new)
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
 
     def named_job(self, job_type: str, arguments: object, stored: bytes | None = None) -> Job[Any, Any]:
@@ -205,14 +222,14 @@ class AppState:
             )
         return new
 
-    def serves(self, worker: Worker) -> None:
+    def serves(self, worker: LocalWorker) -> None:
         """A worker of this process started, on the running loop."""
         self._workers[worker] = asyncio.get_running_loop()
 
-    def stops_serving(self, worker: Worker) -> None:
+    def stops_serving(self, worker: LocalWorker) -> None:
         self._workers.pop(worker, None)
 
-    def skip_slot(self, new: NewJob) -> tuple[Worker, SkipQueue] | None:
+    def skip_slot(self, new: NewJob) -> tuple[LocalWorker, SkipQueue] | None:
         """A free slot of a worker on this very loop, for a job that skips the queue."""
         loop = asyncio.get_running_loop()
         for worker, its_loop in self._workers.items():
@@ -230,3 +247,18 @@ def _answer(answer: list[Accepted] | BaseException) -> list[Accepted] | Ropewalk
     if isinstance(answer, BaseException) and not isinstance(answer, RopewalkError):
         raise answer
     return answer
+
+
+def supported_jobs(store: Store) -> Callable[[NewJob], None] | None:
+    """Returns a function that raises Unsupported for a job that needs a capability which the store does not declare;
+    None if the store can take every job."""
+    if WORKFLOWS in store.capabilities and LIMITS in store.capabilities:
+        return None
+
+    def check(new: NewJob) -> None:
+        if new.gate is not None or new.on_failure is not None:
+            WORKFLOWS.of(store)
+        if new.limit_key is not None:
+            LIMITS.of(store)
+
+    return check

@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeVar
 from ropewalk.client.app_state import AppState
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import without_duplicates
-from ropewalk.observe.tracing import Sending
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import USER_TRANSACTIONS
 from ropewalk.ports.store.submission import Submission
@@ -27,7 +26,7 @@ class LoopThread(Protocol):
 async def submit_within(app_state: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
     join = await USER_TRANSACTIONS.of(app_state.store).join(connection, submissions)
-    with Sending(submissions, app_state.tracing, app_state.events) as traced:
+    with app_state.traced(submissions) as traced:
         after_commit = _publisher(app_state, traced, asyncio.get_running_loop())
         if isinstance(join, Awaited):
             return await join.submit(traced, after_commit)
@@ -45,7 +44,7 @@ def submit_within_here(
             "await app.enqueue(...) there",
             field="connection",
         )
-    with Sending(submissions, app_state.tracing, app_state.events) as traced:
+    with app_state.traced(submissions) as traced:
         return join.submit(traced, _publisher(app_state, traced, loop))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -14,11 +14,7 @@ from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.user_calls import as_error
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.store.submission import Submission
-from ropewalk.ports.tracing import FireSpan, Tracing
-
-if TYPE_CHECKING:
-    from ropewalk.worker.attempt import Attempt
-    from ropewalk.worker.context import WorkerContext
+from ropewalk.ports.tracing import AttemptSpan, FireSpan, Tracing
 
 PHASE = "tracing"
 
@@ -26,14 +22,12 @@ Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, Trac
 """what a with statement tells"""
 
 
-def end_attempt_span(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> None:
-    span, attempt.span = attempt.span, None
-    if span is None:
-        return
+def end_attempt_span(span: AttemptSpan, outcome: Outcome, events: EventHub) -> None:
+    """Ends the span of an attempt with its outcome."""
     try:
         span.ended(outcome)
     except BaseException as error:
-        worker_context.events.report(as_error(error), PHASE)
+        events.report(as_error(error), PHASE)
 
 
 def begin_fire_span(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
@@ -57,15 +51,13 @@ def end_fire_span(span: FireSpan, events: EventHub) -> None:
 class Sending:
     """`with Sending(...) as submissions:` — where the app traces, their jobs carry the context of the span."""
 
-    def __init__(self, submissions: Sequence[Submission], tracing: Tracing | None, events: EventHub) -> None:
+    def __init__(self, submissions: Sequence[Submission], tracing: Tracing, events: EventHub) -> None:
         self._submissions = submissions
         self._tracing = tracing
         self._events = events
         self._span: AbstractContextManager[str | None] | None = None
 
     def __enter__(self) -> Sequence[Submission]:
-        if self._tracing is None:
-            return self._submissions
         try:
             span = self._tracing.sending([new for each in self._submissions for new in each.jobs])
             trace = span.__enter__()

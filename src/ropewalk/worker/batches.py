@@ -29,6 +29,7 @@ from ropewalk.worker.batch_places import BatchPlaces
 from ropewalk.worker.completion import pending_fold
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import dependencies_loaded
+from ropewalk.worker.settler import Settler
 
 if TYPE_CHECKING:
     from ropewalk.worker.executor import Executor
@@ -102,9 +103,10 @@ _Key: TypeAlias = tuple[str, str, str]
 class Batches:
     """The batches of one worker that are not running yet."""
 
-    def __init__(self, worker_context: WorkerContext, executor: Executor) -> None:
+    def __init__(self, worker_context: WorkerContext, executor: Executor, settler: Settler) -> None:
         self._worker_context = worker_context
         self._executor = executor
+        self._settler = settler
         self._open: dict[_Key, Gathering] = {}
         self.due: deque[Gathering] = deque()
         """Batches whose time is up; the next free slot runs the first of them."""
@@ -167,7 +169,7 @@ class Batches:
 
     def _release(self, batch: Gathering) -> None:
         for attempt in batch.attempts:
-            self._executor.hand_over(attempt, Released())
+            self._settler.settle(attempt, Released())
             self._executor.leave(attempt)
 
     def _decline(self, batch: Gathering) -> None:
@@ -229,7 +231,7 @@ class Batches:
         try:
             for attempt in attempts:
                 if attempt.stopped is not None:
-                    executor.hand_over(attempt, executor.outcome_of_stop(attempt))
+                    self._settler.settle(attempt, executor.outcome_of_stop(attempt))
                 else:
                     executor.begin(attempt, call, enter=None)
             if call.attempts:
@@ -250,7 +252,7 @@ class Batches:
             outcomes = [executor.outcome_of_error(each, error) for each in call.attempts]
             if not call.cancelled and me.cancelling() > cancelling_before:
                 for attempt, outcome in zip(call.attempts, outcomes, strict=True):
-                    executor.hand_over(attempt, Released() if executor.closing else outcome)
+                    self._settler.settle(attempt, Released() if executor.closing else outcome)
                 raise
         except BaseException as error:
             outcomes = [executor.outcome_of_error(each, error) for each in call.attempts]
@@ -258,7 +260,7 @@ class Batches:
         executor.measure(took / len(call.attempts))
         for attempt, outcome in zip(call.attempts, outcomes, strict=True):
             attempt.note_timing(took)
-            executor.hand_over(attempt, outcome if attempt.stopped is None else executor.outcome_of_stop(attempt))
+            self._settler.settle(attempt, outcome if attempt.stopped is None else executor.outcome_of_stop(attempt))
 
 
 class Gathering:

@@ -146,7 +146,7 @@ class Claimer:
             running=len(self._buffer.running),
             buffered=len(self._buffer),
             settled=self._settler.settled,
-            failed=self._executor.failed,
+            failed=self._settler.failed,
             handler_seconds=self._executor.mean_seconds,
             settle_seconds=self._settler.settle_seconds,
             lag_seconds=0.0,

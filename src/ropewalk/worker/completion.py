@@ -121,9 +121,6 @@ class Folding:
     def __init__(self, worker_context: WorkerContext) -> None:
         self._worker_context = worker_context
 
-    def concerns(self, batch: Batch) -> bool:
-        return any(attempt.fold is not None for attempt, _ in batch)
-
     async def fold(self, batch: Batch) -> tuple[Batch, Batch]:
         """Folds the first contribution to each group. Returns the settlements to send now, and those that have to wait
         for the next batch because they fold into the same groups."""

@@ -12,28 +12,21 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import structs
-
 from ropewalk.definitions.context.calls import next_loop_turn
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import error_info, only_leaf
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.flags import UNRECORDED
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.outcome import (
-    Aborted,
     Cancelled,
-    Completed,
-    Crashed,
     Errored,
     Expired,
     Misfit,
     Outcome,
     Released,
 )
-from ropewalk.domain.jobs.transition import decide
-from ropewalk.domain.time import SECOND, Span, to_delay
+from ropewalk.domain.time import SECOND, Span
 from ropewalk.domain.user_calls import as_error, guarded
 from ropewalk.errors import JobCancelled
 from ropewalk.observe import tracing
@@ -42,7 +35,6 @@ from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt, Stoppable
 from ropewalk.worker.batches import Batches
 from ropewalk.worker.buffer import Buffer
-from ropewalk.worker.completion import without_workflows
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import HandlerCall
 from ropewalk.worker.middleware_chain import middleware_chains_of
@@ -86,10 +78,8 @@ class Executor:
         self.mean_seconds: float | None = None
         """The smoothed time that a handler takes, from which the size of the buffer follows."""
         self.middleware_chains = middleware_chains_of(worker_context.registry, worker_context.middlewares)
-        self.failed = 0
-        """The number of attempts that ended in an error."""
         self.on_begin: Callable[[Attempt], object] | None = None
-        self.batches = Batches(worker_context, self)
+        self.batches = Batches(worker_context, self, settler)
         worker_context.in_thread = self.in_thread
 
     def start(self) -> None:
@@ -234,7 +224,7 @@ class Executor:
             attempt.note_timing(took)
             self.measure(took)
         try:
-            self.hand_over(attempt, outcome)
+            self._settler.settle(attempt, outcome)
         finally:
             self.leave(attempt)
 
@@ -286,7 +276,7 @@ class Executor:
             if any(attempt.stopped is None for attempt in attempts):
                 raise
             for attempt in attempts:
-                self.hand_over(attempt, self.outcome_of_error(attempt, error))
+                self._settler.settle(attempt, self.outcome_of_error(attempt, error))
             self.stuck += 1
             try:
                 await done.wait()
@@ -326,58 +316,6 @@ class Executor:
                 return Cancelled()
             case _:
                 return Released()
-
-    def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Decides the settlement of an attempt by its outcome and gives it to the settler, once for each attempt."""
-        worker_context = self._worker_context
-        if attempt.span is not None:
-            tracing.end_attempt_span(attempt, outcome, worker_context)
-        if attempt.handed_over:
-            return  # A thread that was given up has returned.
-        attempt.handed_over = True
-        if attempt.stopped is not None and attempt.gone:
-            worker_context.drop(attempt)
-            worker_context.events.emit_about(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
-            return
-        if attempt.timing is None:  # The handler still runs in its thread.
-            attempt.note_timing(attempt.elapsed())
-        if worker_context.workflows is None:
-            outcome = without_workflows(attempt, outcome, worker_context)
-        if isinstance(outcome, Completed):
-            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.timing))
-            return
-        outcome = self._with_custom_backoff(attempt, self._with_origin(attempt, outcome))
-        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
-        self._settler.put(
-            attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing)
-        )
-
-    def _with_origin(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        """Adds to the error of an outcome on which worker and host the handler ran, and for how long."""
-        if isinstance(outcome, Errored | Aborted | Crashed | Misfit):
-            self.failed += 1
-            error = structs.replace(
-                outcome.error,
-                worker=self._worker_context.owner,
-                host=self._worker_context.host,
-                duration_us=round(attempt.elapsed() * SECOND),
-            )
-            return structs.replace(outcome, error=error)
-        return outcome
-
-    def _with_custom_backoff(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
-        custom = attempt.job_type.options.custom_backoff
-        if custom is None or attempt.job.backoff is not None:
-            return outcome
-        if not isinstance(outcome, Errored) or outcome.after_us is not None:
-            return outcome
-        try:
-            after = guarded(lambda: to_delay(custom(attempt.job.attempt), "backoff"))
-        except Exception as error:
-            self._worker_context.events.report(error, f"backoff of {attempt.job_type.name}")
-            return outcome
-        return structs.replace(outcome, after_us=after)
 
 
 async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:

@@ -20,7 +20,6 @@ from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.leases import CancelNotice, Renewal, Renewed
 from ropewalk.runtime.supervisor import BACKING_OF_STORE_CALLS, Supervisor
@@ -48,6 +47,7 @@ class Heartbeat:
         self._thread: Task | None = None
         self._wake: Wake | None = None
         self._renew_all = False
+        """Whether the next beat renews every lease, also those that are not due."""
         self._beat_at = worker_context.runtime.monotonic()
         self.missed = 0
         """The number of calls that the store did not answer."""
@@ -65,13 +65,12 @@ class Heartbeat:
             self._thread.cancel()
             await self._thread.finished()
 
-    def hint(self, hint: Hint) -> None:
-        """Has the thread ask the store at once, because a hint says that this worker or one of its jobs may have to
-        stop. Any thread may call this."""
-        if hint.control:
-            self._renew_all = True
-            if self._wake is not None:
-                self._wake.set_threadsafe()
+    def nudge(self) -> None:
+        """Has the thread renew all leases at once, because this worker or one of its jobs may have to stop, which the
+        answer says. Any thread may call this."""
+        self._renew_all = True
+        if self._wake is not None:
+            self._wake.set_threadsafe()
 
     async def _main(self) -> None:
         self._wake = Wake(self._worker_context.runtime)

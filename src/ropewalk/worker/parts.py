@@ -335,9 +335,10 @@ class WorkerParts:
 
     def _on_hint(self, hint: Hint) -> None:
         self.claimer.hint(hint)
-        self.heartbeat.hint(hint)
-        if self._scheduler is not None:
-            self._scheduler.hint(hint)
+        if hint.control:
+            self.heartbeat.nudge()
+            if self._scheduler is not None:
+                self._scheduler.nudge()
 
     def _tell(self, consequences: Consequences) -> None:
         """Publishes to hooks, waiters and other workers that the store took leases back or ended jobs by itself."""

@@ -10,19 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ropewalk.domain.jobs.outcome import Released
+from msgspec import structs
+
+from ropewalk.domain.jobs import retry
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Crashed, Errored, Misfit, Outcome, Released
 from ropewalk.domain.jobs.record import JobRecord, NewJob
-from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
-from ropewalk.domain.time import Span
+from ropewalk.domain.time import SECOND, Span, to_delay
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput, RopewalkError, StoreRefused, StoreUnavailable
+from ropewalk.observe import tracing
 from ropewalk.observe.publish import NO_CONSEQUENCES, Change, publish
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
-from ropewalk.worker.completion import Folding, refused_for_good, written_with
+from ropewalk.worker.completion import Folding, refused_for_good, without_workflows, written_with
 from ropewalk.worker.context import WorkerContext
 
 BATCH_MAX: Final = 1024
@@ -54,6 +58,9 @@ class Settler:
         """How often each settlement failed alone."""
         self._folding = Folding(worker_context)
         self.settled = 0
+        """The number of attempts that the store accepted as settled, however they ended."""
+        self.failed = 0
+        """The number of attempts that ended in an error."""
         self.flushes = 0
         """The number of settlement batches that the store answered."""
         self.settle_seconds: float | None = None
@@ -64,6 +71,30 @@ class Settler:
     @property
     def unsettled(self) -> int:
         return len(self._pending) + self._in_flight
+
+    def settle(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Decides the settlement of an attempt by its outcome and adds it to the next batch, once for each attempt."""
+        worker_context = self._worker_context
+        if attempt.span is not None:
+            span, attempt.span = attempt.span, None
+            tracing.end_attempt_span(span, outcome, worker_context.events)
+        if attempt.handed_over:
+            return  # A thread that was given up has returned.
+        attempt.handed_over = True
+        if attempt.stopped is not None and attempt.gone:
+            worker_context.drop(attempt)
+            worker_context.events.emit_about(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
+            return
+        if attempt.timing is None:  # The handler still runs in its thread.
+            attempt.note_timing(attempt.elapsed())
+        if worker_context.workflows is None:
+            outcome = without_workflows(attempt, outcome, worker_context)
+        if isinstance(outcome, Completed):
+            self.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.timing))
+            return
+        outcome = self._with_custom_backoff(attempt, self._with_origin(attempt, outcome))
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
+        self.put(attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing))
 
     def put(self, attempt: Attempt, settlement: Settlement) -> None:
         """Adds the settlement of an attempt to the next batch."""
@@ -77,7 +108,7 @@ class Settler:
         """Gives back jobs that never started, so that they are ready again at once or after a delay."""
         for attempt in attempts:
             attempt.handed_over = True
-            self.put(attempt, decide(attempt.job, Released(after_us), BUILT_IN, 0.0))
+            self.put(attempt, decide(attempt.job, Released(after_us), retry.BUILT_IN, 0.0))
 
     async def room(self) -> None:
         """Waits until fewer settlements are pending than slots have to wait for."""
@@ -113,7 +144,7 @@ class Settler:
         self.full = len(self._pending) >= UNSETTLED_MAX
         self._in_flight = len(batch)
         try:
-            if self._folding.concerns(batch):
+            if any(attempt.fold is not None for attempt, _ in batch):
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
             settlements = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
@@ -208,6 +239,33 @@ class Settler:
         if consequences != NO_CONSEQUENCES:
             self.on_consequences(consequences)
         self.on_settled()
+
+    def _with_origin(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """Adds to the error of an outcome on which worker and host the handler ran, and for how long."""
+        if isinstance(outcome, Errored | Aborted | Crashed | Misfit):
+            self.failed += 1
+            error = structs.replace(
+                outcome.error,
+                worker=self._worker_context.owner,
+                host=self._worker_context.host,
+                duration_us=round(attempt.elapsed() * SECOND),
+            )
+            return structs.replace(outcome, error=error)
+        return outcome
+
+    def _with_custom_backoff(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
+        custom = attempt.job_type.options.custom_backoff
+        if custom is None or attempt.job.backoff is not None:
+            return outcome
+        if not isinstance(outcome, Errored) or outcome.after_us is not None:
+            return outcome
+        try:
+            after = guarded(lambda: to_delay(custom(attempt.job.attempt), "backoff"))
+        except Exception as error:
+            self._worker_context.events.report(error, f"backoff of {attempt.job_type.name}")
+            return outcome
+        return structs.replace(outcome, after_us=after)
 
     def _settle_otherwise(self, attempt: Attempt, settlement: Settlement, error: RopewalkError) -> None:
         """Settles an attempt in another way, because the store refused the jobs or the contribution that its completion

@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from ropewalk.client.filter import Filter, failed_ones, in_domain
-from ropewalk.client.group_values import group_value
 from ropewalk.client.operations.base import BATCH, TenantOperations, missing
 from ropewalk.client.views.answers import FailureCounts, LogInfo, SearchPage
 from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, Included, JobInfo
-from ropewalk.client.views.workflows import edge_info
+from ropewalk.client.views.workflows import edge_info, group_value
 from ropewalk.definitions.results.group_values import check_group
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import CHAINED

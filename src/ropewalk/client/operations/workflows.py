@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.group_values import group_value
 from ropewalk.client.operations.base import TenantOperations, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
+from ropewalk.client.views.workflows import (
+    UNFINISHED,
+    EdgeInfo,
+    GroupInfo,
+    WorkflowInfo,
+    edges_of,
+    group_value,
+    jobs_of,
+)
 from ropewalk.definitions.results.classify import error_info
 from ropewalk.definitions.results.group_values import counts_of, value_is_gone
 from ropewalk.domain import checks

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.jobs import Describer, JobInfo
+from ropewalk.definitions.results.group_values import value_of
 from ropewalk.domain.jobs.flags import OWNS_SCOPE
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.workflows import WorkflowStore
+from ropewalk.ports.store.workflows import GroupRecord, WorkflowStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,3 +186,14 @@ async def members_under(store: Store, tenant: str, jobs: Sequence[JobRecord]) ->
                 above.add(member.id)
                 found[member.seq] = member
     return [member for member in found.values() if all(member.seq != job.seq for job in jobs)]
+
+
+async def group_value(store: WorkflowStore, root: JobRecord, group: GroupRecord | None, describe: Describer) -> object:
+    """Returns the value of a group, with every part of it decoded by the type that produced it.
+
+    The value of a group that is only its root is the result of the root. A group to which no job has contributed has
+    the value None.
+    """
+    one_by_one = group is not None and group.value.reducer in KEPT_ONE_BY_ONE
+    contributions = await store.contributions(root.tenant, root.id) if one_by_one else ()
+    return value_of(root, group, contributions, describe.value)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import TERMINAL, Move, Status
-from ropewalk.domain.time import SECOND
+from ropewalk.domain.jobs.transition import AttemptTiming
+from ropewalk.domain.time import SECOND, Instant
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.catalogue import Metric
-from ropewalk.observe.metrics.registry import Registry
+from ropewalk.observe.metrics.values import MetricValues
 
 if TYPE_CHECKING:
     from ropewalk.observe.publish import Change
-    from ropewalk.worker.attempt import Attempt
 
 T = TypeVar("T")
 
@@ -39,35 +39,47 @@ _GIVEN_BACK: Final[Mapping[Move, str]] = {
 _COMPLETE: Final = Move.COMPLETE
 
 
+class SettledAttempt(Protocol):
+    """What the meter reads of an attempt that the store has settled."""
+
+    @property
+    def job(self) -> JobRecord: ...
+
+    @property
+    def timing(self) -> AttemptTiming | None: ...
+
+    def now(self) -> Instant: ...
+
+
 class Meter:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, values: MetricValues) -> None:
+        self._values = values
         self._begun: list[str] = []
         self.began: Callable[[str], None] = self._begun.append
         """a handler of this type begins; counted with the next batch, or when somebody looks"""
 
     def queued(self, jobs: Iterable[NewJob]) -> None:
         for job_type, count in Counter([new.type for new in jobs]).items():
-            self._registry.add(catalogue.ENQUEUED, (job_type,), count)
+            self._values.add(catalogue.ENQUEUED, (job_type,), count)
 
     def moved(self, changes: Sequence[Change]) -> None:
         """What became of jobs, whoever moved them."""
         for job_type, members in _by_type(changes, [each.job.type for each in changes]).items():
             used = [each.job.attempt for each in members if each.move is _COMPLETE]
             if used:
-                self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
+                self._values.add(catalogue.COMPLETED, (job_type,), len(used))
             if len(used) < len(members):
                 others = [each for each in members if each.move is not _COMPLETE]
                 self._count_others(job_type, others)
                 used += [each.job.attempt for each in others if each.job.status in TERMINAL]
-            self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
+            self._values.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
 
-    def settled(self, attempts: Sequence[Attempt]) -> None:
+    def settled(self, attempts: Sequence[SettledAttempt]) -> None:
         """Attempts of this process that the store settled in one commit: how long they took."""
         if not attempts:
             return
-        registry, now = self._registry, attempts[-1].now()
-        registry.observe(catalogue.SETTLED, (), [len(attempts)])
+        values, now = self._values, attempts[-1].now()
+        values.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
         for job_type, members in _by_type(attempts, [each.job.type for each in attempts]).items():
             timings = [each.timing for each in members if each.timing is not None]
@@ -76,9 +88,9 @@ class Meter:
                 (job.started_at or job.run_at) - job.run_at + each.waited_us
                 for job, each in zip(jobs, timings, strict=True)
             ]
-            registry.observe(catalogue.WAIT, (job_type,), waited, per_unit=SECOND)
-            registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in timings], per_unit=SECOND)
-            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
+            values.observe(catalogue.WAIT, (job_type,), waited, per_unit=SECOND)
+            values.observe(catalogue.RUN, (job_type,), [each.ran_us for each in timings], per_unit=SECOND)
+            values.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
     def count_begun(self) -> None:
         begun = self._begun[:]
@@ -87,39 +99,39 @@ class Meter:
             return
         all_the_same = begun.count(begun[0]) == len(begun)  # nearly always, and a tenth of a Counter's time
         for job_type, count in ({begun[0]: len(begun)} if all_the_same else Counter(begun)).items():
-            self._registry.add(catalogue.STARTED, (job_type,), count)
+            self._values.add(catalogue.STARTED, (job_type,), count)
 
     def fired(self, schedule: str) -> None:
-        self._registry.add(catalogue.FIRED, (schedule,), 1)
+        self._values.add(catalogue.FIRED, (schedule,), 1)
 
     def claimed(self, jobs: int) -> None:
-        self._registry.observe(catalogue.CLAIMED, (), [jobs])
+        self._values.observe(catalogue.CLAIMED, (), [jobs])
 
     def renewed(self, leases: int) -> None:
-        self._registry.add(catalogue.RENEWED, (), leases)
+        self._values.add(catalogue.RENEWED, (), leases)
 
     def refused(self) -> None:
-        self._registry.add(catalogue.STALE, (), 1)
+        self._values.add(catalogue.STALE, (), 1)
 
     def lagged(self, seconds: float) -> None:
-        self._registry.observe(catalogue.LAG, (), [max(0.0, seconds)])
+        self._values.observe(catalogue.LAG, (), [max(0.0, seconds)])
 
     def restarted(self, loop: str) -> None:
-        self._registry.add(catalogue.RESTARTS, (loop,), 1)
+        self._values.add(catalogue.RESTARTS, (loop,), 1)
 
     def erred(self, phase: str) -> None:
-        self._registry.add(catalogue.ERRORS, (phase,), 1)
+        self._values.add(catalogue.ERRORS, (phase,), 1)
 
     def _count_others(self, job_type: str, changes: Sequence[Change]) -> None:
         for move, count in Counter(each.move for each in changes).items():
             if move is Move.END:
                 completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in changes)
-                self._registry.add(catalogue.COMPLETED, (job_type,), completed)
-                self._registry.add(catalogue.FAILED, (job_type,), count - completed)
+                self._values.add(catalogue.COMPLETED, (job_type,), completed)
+                self._values.add(catalogue.FAILED, (job_type,), count - completed)
             elif move in _GIVEN_BACK:
-                self._registry.add(catalogue.GIVEN_BACK, (job_type, _GIVEN_BACK[move]), count)
+                self._values.add(catalogue.GIVEN_BACK, (job_type, _GIVEN_BACK[move]), count)
             else:
-                self._registry.add(_OF_MOVE[move], (job_type,), count)
+                self._values.add(_OF_MOVE[move], (job_type,), count)
 
 
 def _by_type(members: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:

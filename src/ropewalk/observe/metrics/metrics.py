@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from ropewalk.definitions.registry import Registry
 from ropewalk.domain.time import SECOND, Instant
 from ropewalk.errors import RopewalkError
+from ropewalk.observe.events import EventHub
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.meter import Meter
-from ropewalk.observe.metrics.registry import Family, Histogram, Registry
+from ropewalk.observe.metrics.values import Family, Histogram, MetricValues
+from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import DIAGNOSIS
+from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import Backlog
-
-if TYPE_CHECKING:
-    from ropewalk.client.app_state import AppState
-
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -72,15 +72,33 @@ LOOK_SECONDS: Final = 1.0
 """nor sooner than this"""
 
 
+class MeasuredApp(Protocol):
+    """What the metrics read of an app: its store and the job types that it knows."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    @property
+    def events(self) -> EventHub: ...
+
+    @property
+    def registry(self) -> Registry: ...
+
+    async def open(self) -> None: ...
+
+
 class Metrics:
     """Counters are of this process, since it started; gauges of queues are the store's, read when asked for."""
 
     content_type: Final = CONTENT_TYPE
     """to answer a scrape with"""
 
-    def __init__(self, app_state: AppState, registry: Registry, meter: Meter | None) -> None:
-        self._app_state = app_state
-        self._registry = registry
+    def __init__(self, app: MeasuredApp, values: MetricValues, meter: Meter | None) -> None:
+        self._app = app
+        self._values = values
         self._meter = meter
         self._next_look = float("-inf")
 
@@ -93,21 +111,21 @@ class Metrics:
         await self._look()
         if self._meter is not None:
             self._meter.count_begun()
-        return self._registry.collect()
+        return self._values.collect()
 
     async def _look(self) -> None:
-        runtime = self._app_state.runtime
+        runtime = self._app.runtime
         began = runtime.monotonic()
         if began < self._next_look:
             return
         self._next_look = began + LOOK_SECONDS  # others who come meanwhile do not look, too
         try:
-            await self._app_state.open()
-            diagnosis = DIAGNOSIS.if_declared(self._app_state.store)
+            await self._app.open()
+            diagnosis = DIAGNOSIS.if_declared(self._app.store)
             backlog = [] if diagnosis is None else await diagnosis.backlog()
-            now = await self._app_state.store.clock()
+            now = await self._app.store.clock()
         except RopewalkError as error:
-            self._app_state.events.report(error, "metrics")
+            self._app.events.report(error, "metrics")
             backlog, now = [], 0  # what this process counted is shown all the same
         self._set(backlog, now)
         self._next_look = began + max(LOOK_SECONDS, LOOK_SHARE * (runtime.monotonic() - began))
@@ -120,10 +138,10 @@ class Metrics:
             queue, job_type = each.lane.queue, each.lane.type
             ready[queue] += each.ready
             oldest[queue] = min(each.oldest_ready_at, oldest.get(queue, each.oldest_ready_at))
-            if job_type not in self._app_state.registry:
+            if job_type not in self._app.registry:
                 unknown[job_type] += each.ready
         largest = [queue for queue, _ in ready.most_common()]
         ages = [((queue,), max(0, now - oldest[queue]) / SECOND) for queue in largest]
-        self._registry.replace(catalogue.READY, [((queue,), ready[queue]) for queue in largest])
-        self._registry.replace(catalogue.OLDEST, ages)
-        self._registry.replace(catalogue.UNREGISTERED, [((name,), count) for name, count in unknown.most_common()])
+        self._values.replace(catalogue.READY, [((queue,), ready[queue]) for queue in largest])
+        self._values.replace(catalogue.OLDEST, ages)
+        self._values.replace(catalogue.UNREGISTERED, [((name,), count) for name, count in unknown.most_common()])

@@ -10,9 +10,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.client.awaited_groups import AwaitedGroups
-from ropewalk.client.group_values import group_value
 from ropewalk.client.views.jobs import Describer
-from ropewalk.client.views.workflows import UNFINISHED
+from ropewalk.client.views.workflows import UNFINISHED, group_value
 from ropewalk.definitions.results.group_values import check_group, counts_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State

@@ -19,7 +19,6 @@ from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import SECOND, Instant
 from ropewalk.domain.user_calls import guarded_await
 from ropewalk.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
@@ -67,10 +66,9 @@ class Scheduler:
         self._tasks: dict[tuple[str, str, int], Task] = {}
         """The tasks that call these functions."""
 
-    def hint(self, hint: Hint) -> None:
-        """Has the scheduler look at once if a hint says that schedules may have changed. Any thread may call this."""
-        if hint.control:
-            self._wake.set_threadsafe()
+    def nudge(self) -> None:
+        """Has the scheduler look at once, because schedules may have changed. Any thread may call this."""
+        self._wake.set_threadsafe()
 
     async def run(self) -> None:
         try:

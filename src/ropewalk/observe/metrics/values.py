@@ -50,7 +50,7 @@ class Family(Struct, frozen=True, kw_only=True):
     samples: list[Sample]
 
 
-class Registry:
+class MetricValues:
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: dict[str, dict[Labels, float]] = {}
