@@ -1,4 +1,4 @@
-"""The app: a client with the job types it knows, and the maker of workers. Importing and constructing does no I/O."""
+"""The app is a client that knows job types and makes workers. Importing this module and making an app do no I/O."""
 
 from __future__ import annotations
 
@@ -62,24 +62,25 @@ Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
 class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
-    url: memory://, sqlite:///file, postgresql://user@host/database, or a scheme of an installed package; None is
-        $ROPEWALK_URL, else memory://, of which a program that is no test is warned (UnsharedStore).
-    store: a store that was made already, instead of a URL. It is this app's, which opens and closes it.
-    jobs: job types, registries and modules. Where several are taken, one alone means that one.
-    lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
-        of them) by ctx.resource(Class).
-    middlewares: `async def middleware(ctx, call_next)`, around every handler; the first is outermost.
-    on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
-    on_orphan_group: hears, from a worker, of groups that closed with nobody waiting, at least once each; whichever
-        client enqueued them.
+    url: memory://, sqlite:///file, postgresql://user@host/database, or a scheme of an installed package. None means
+        $ROPEWALK_URL, or else memory://; a program that is not a test gets a warning then (UnsharedStore).
+    store: a store object instead of a URL. The app opens and closes it.
+    jobs: job types, registries and modules. A parameter that takes several values also takes a single one.
+    lifespan: an async context manager that each worker enters once. Handlers get the objects that it yields (one, or a
+        tuple of them) by ctx.resource(Class).
+    middlewares: functions `async def middleware(ctx, call_next)` around every handler; the first one is outermost.
+    on_event: a hook that is called with every event.
+    on_error: a hook that is called with every error that is reported and stops nothing, and with its phase.
+    on_orphan_group: a hook that a worker calls at least once for each group that closed while nobody waited for it,
+        whichever client enqueued it.
     logs: which lines of ctx.log are kept with their job, and which fields are secret.
-    metrics: whether this process counts; `app.metrics` shows it.
-    tracing: spans of enqueues and attempts, such as ropewalk.integrations.otel.OpenTelemetry().
-    schedules: made by `schedule(...)`; stored when a worker starts.
-    functions: those that schedules made at run time may name (next=, run=).
-    strict: what becomes of jobs whose type is not among `jobs`. True refuses them, False takes them; None takes them
-        with one warning a type, and without one where the app has no types at all and is only a client.
-    migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
+    metrics: whether this process counts what happens; `app.metrics` shows the numbers.
+    tracing: a tracing system for spans, such as ropewalk.integrations.otel.OpenTelemetry().
+    schedules: the schedules that code declares with `schedule(...)`. They are stored when a worker starts.
+    functions: the functions that schedules made at run time may name (next=, run=).
+    strict: whether jobs are refused whose type is not among `jobs`. None accepts them with one warning for each type,
+        and without a warning if the app has no types at all, because it is only a client then.
+    migrate: whether opening the store brings its schema up to date. False refuses a store with another schema.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class App(StoreClient):
                 check_store(store, url, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         except InvalidInput as error:
             raise DefinitionError(f"App: {error}") from error
-        store_chosen = is_chosen(url) or store is not None or runtime is not None  # a clock is given by tests
+        store_chosen = is_chosen(url) or store is not None or runtime is not None  # Only tests pass a runtime.
         runtime = SystemRuntime() if runtime is None else runtime
         self._url: str | None = None
         if store is None:
@@ -169,6 +170,7 @@ class App(StoreClient):
 
     @property
     def registry(self) -> Registry:
+        """The job types that this app knows."""
         return self._app_state.registry
 
     @property
@@ -178,24 +180,25 @@ class App(StoreClient):
 
     @property
     def url(self) -> str:
-        """Where the store is; a password is hidden. Of an app that was given a store: that store's name and a colon."""
+        """The URL of the store, with its password hidden; for an app with a store object, the name of that store and a
+        colon."""
         return f"{self._app_state.store.name}:" if self._url is None else masked(self._url)
 
     @property
     def migrating(self) -> MigrationStore | None:
-        """The store's schema, where it has one: what is missing, and how to apply it."""
+        """The store with its methods for migrations; None if it has no schema."""
         return MIGRATIONS.if_declared(self._app_state.store)
 
     @property
     def durability(self) -> Durability:
-        """What an acknowledged job survives on this store."""
+        """The durability of the store, which says what an acknowledged job survives."""
         return self._app_state.store.durability
 
     async def __aenter__(self) -> Self:
         try:
             await self._app_state.open()
         except BaseException:
-            await self.close()  # nobody else will: the block is not entered
+            await self.close()  # The block is not entered, so __aexit__ will not close the store.
             raise
         return self
 
@@ -203,11 +206,12 @@ class App(StoreClient):
         await self.close()
 
     async def examine(self, *, deep: bool = False) -> list[Finding]:
-        """What `ropewalk doctor` finds, of the store, its workers and the jobs of all tenants. Changes nothing.
+        """Return the findings of `ropewalk doctor` about the store, its workers and the jobs of all tenants. This
+        changes nothing.
 
-        deep: also look at what takes long, such as every page of a SQLite file.
+        deep: also examine what takes long, such as every page of a SQLite file.
         """
-        from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
+        from ropewalk.observe.doctor.doctor import examine  # Most clients never examine the store.
 
         checks.flag(deep, "deep")
         app_state, url, make_twin = self._app_state, self._url, None
@@ -216,14 +220,14 @@ class App(StoreClient):
         return await examine(app_state.store, make_twin, app_state.runtime, deep=deep)
 
     async def close(self) -> None:
-        """Release the store. Using the app again opens it again."""
+        """Close the store. Using the app again opens it again."""
         self._portal.stop_listening()
         await self._app_state.close()
 
     def schedule(
         self, name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
     ) -> None:
-        """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers store it when they start."""
+        """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers that start later store it."""
         self._app_state.declare(schedule(name, tenant=tenant, reset=reset, **options))
 
     @overload
@@ -249,24 +253,29 @@ class App(StoreClient):
         redrive: Redrive | None = None,
         processes: int | None = None,
     ) -> Worker | WorkerProcesses:
-        """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
+        """Make a worker: `async with app.worker():`, or `await app.worker().run()`.
 
-        None for queues and tenants serves all of them, for types every registered one; one alone means that one.
-        A lease of None is the app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are
-        due. redrive: what it does with dead-lettered jobs while it is idle.
-        concurrency: how many jobs at once, or a policy of ropewalk.policies. accept(offer) may decline a job here;
-        backpressure(load) says how many seconds to wait before the next poll.
-        processes: run it in so many processes of their own, each with this concurrency, which are replaced when they
-        die. None runs it in this one. Each process imports the module that has the app, or these workers, at its top
-        level; `memory://` is refused.
+        queues, tenants, types: which jobs the worker serves; None means all of them, or all registered types.
+        concurrency: how many jobs run at once, or a policy of ropewalk.policies.
+        lease: the length of a lease; None means the app's default, which is 30 s unless it says otherwise.
+        grace: the seconds that running jobs get to finish when the worker stops.
+        poll: the seconds between claims while no job is ready and no hint arrives.
+        accept: a function that gets an offer of a job and may decline the job.
+        backpressure: a function that gets the load and returns how many seconds to wait before the next poll.
+        backlog_alarm: sends an event when jobs wait too long.
+        scheduler: whether the worker also fires schedules that are due.
+        redrive: which dead-lettered jobs the worker runs again while it is idle.
+        processes: the number of processes of their own in which the worker runs, each with this concurrency; those that
+            die are replaced. None runs it in this process. Each process imports the module that has the app, or these
+            workers, at its top level; `memory://` is refused.
         """
         registry = self._served(types)
         check_required(registry, self.settings.middlewares)
         checks.instance_or_none(redrive, "redrive", Redrive, 'Redrive(types=["charge"])')
         for name in () if redrive is None else redrive.names():
-            registry.get(name)  # what nobody here runs is not for this worker to bring back
+            registry.get(name)  # This raises if the app does not know the type.
         if redrive is not None and redrive.tenants is None and tenants is None:
-            STATISTICS.of(self._app_state.store)  # they know which tenants have dead-lettered jobs
+            STATISTICS.of(self._app_state.store)  # They say which tenants have dead-lettered jobs.
         config = WorkerConfig(
             queues=checks.some_or_none(queues, "queues", checks.text),
             tenants=checks.some_or_none(tenants, "tenants", checks.text),
@@ -292,7 +301,7 @@ class App(StoreClient):
         )
         if processes is None:
             return worker
-        from ropewalk.fleet.worker_processes import WorkerProcesses  # few need the machinery of processes
+        from ropewalk.fleet.worker_processes import WorkerProcesses  # Most workers run in one process.
 
         return WorkerProcesses(
             worker,
@@ -307,7 +316,7 @@ class App(StoreClient):
     async def running(
         self, *, concurrency: Concurrency = DEFAULT_CONCURRENCY, grace: Seconds = DEFAULT_GRACE_SECONDS
     ) -> AsyncGenerator[Worker]:
-        """The client and a worker in this process: for scripts, tests and small services."""
+        """Run the client and a worker in this process, for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
 
@@ -326,7 +335,7 @@ class App(StoreClient):
         return self.settings.defaults.lease_us or DEFAULT_LEASE
 
     def _make_worker_context(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
-        from ropewalk.runners.memory import check_supported  # a client alone needs no process machinery
+        from ropewalk.runners.memory import check_supported  # An app without a worker needs no process pool.
         from ropewalk.runners.processes import ProcessPool
 
         check_supported(registry)

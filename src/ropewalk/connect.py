@@ -1,7 +1,5 @@
-"""From a URL to its store. Bundled backends stand in a table, others are found by their entry points.
-
-Each is imported when it is asked for.
-"""
+"""This module makes the store for a URL. The bundled backends are in a table; others are found by their entry points. A
+backend is imported when its scheme is used."""
 
 from __future__ import annotations
 
@@ -25,30 +23,31 @@ BUNDLED: Final = {
     "postgresql": "ropewalk.backends.postgres",
     "postgres": "ropewalk.backends.postgres",
 }
-"""Scheme → the package whose `from_url` makes the store."""
+"""For each scheme, the package whose `from_url` makes the store."""
 GROUP: Final = "ropewalk.backends"
-"""The entry point group in which the backends of others name their schemes."""
+"""The entry point group in which other packages register their schemes."""
 KNOWN: Final = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
 
 
 def resolved(url: str | None) -> str:
-    """None means $ROPEWALK_URL, then memory."""
+    """Returns the URL to use: the one passed, or else $ROPEWALK_URL, or else memory://."""
     return checks.text(url, "url") if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
 
 
 def is_chosen(url: str | None) -> bool:
-    """Whether anybody said which store it is to be."""
+    """Whether the caller or $ROPEWALK_URL names a store."""
     return bool(url or os.environ.get("ROPEWALK_URL"))
 
 
 def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True) -> Store:
-    """The store behind a URL, not opened yet: no I/O here. `migrate`: opening it may create or change its schema."""
+    """Returns the store for a URL, without opening it, so this does no I/O. `migrate` says whether opening it may
+    create or change its schema."""
     from_url = _bundled(scheme) if (scheme := _scheme(url)) in BUNDLED else _installed(scheme, url)
     return from_url(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
 
 
 def check_store(store: object, url: str | None, *, allow_weaker_durability: bool, migrate: bool) -> None:
-    """Raises InvalidInput for what is no store, and for what only a URL can be given."""
+    """Raises InvalidInput if the object is not a store, or if an option was passed that only a URL can have."""
     needed = ("submit", "claim", "settle", "open", "close")
     checks.with_methods(store, "store", needed, "a store, such as SqliteStore(path, runtime)")
     if url is not None:
@@ -70,7 +69,7 @@ def check_store(store: object, url: str | None, *, allow_weaker_durability: bool
 def _scheme(url: str) -> str:
     try:
         return urlsplit(url).scheme
-    except ValueError:  # it may quote the password
+    except ValueError:  # Its message may contain the password.
         refused = InvalidInput(f"url={masked(url)!r} is not a URL: use one of {KNOWN}", field="url")
     raise refused
 
@@ -80,8 +79,8 @@ def _bundled(scheme: str) -> FromUrl:
 
 
 def _installed(scheme: str, url: str) -> FromUrl:
-    """The `from_url` of somebody else's package. Raises InvalidInput where there is none, or not exactly one."""
-    from importlib.metadata import entry_points  # 20 ms that the bundled backends need not take
+    """Returns the `from_url` of an installed package. Raises InvalidInput unless exactly one package has the scheme."""
+    from importlib.metadata import entry_points  # This import takes 20 ms, which the bundled backends do not need.
 
     installed = entry_points(group=GROUP)
     found = {each.value: each for each in installed if each.name == scheme}

@@ -1,4 +1,5 @@
-"""The blocking face: the async client's own methods, run on one loop in one thread. A new verb costs one line."""
+"""The blocking client runs the methods of the async client on one loop in one thread. A new method takes one line
+here."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ G_co = TypeVar("G_co", covariant=True)
 
 
 class SyncHandle(Generic[S_co, G_co]):
-    """A durable job, for blocking code."""
+    """A reference to a durable job, for blocking code."""
 
     def __init__(self, handle: Handle[S_co, G_co], portal: Portal) -> None:
         self._handle = handle
@@ -57,30 +58,34 @@ class SyncHandle(Generic[S_co, G_co]):
         return f"Sync{self._handle!r}"
 
     def result(self, timeout: Seconds | None = None) -> S_co:
-        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
+        """Wait until the job has completed and return its result. Raises JobFailed, JobCancelled, WaitTimeout,
+        NotFound."""
         return self._portal.wait(self._handle.result(timeout))
 
     def group(self, timeout: Seconds | None = None, *, raise_on_failure: bool = False) -> G_co:
-        """The value of its group once nothing in it is open. Raises GroupFailed, WaitTimeout, NotFound."""
+        """Wait until its group has closed and return the value of the group. Raises GroupFailed, WaitTimeout,
+        NotFound."""
         return self._portal.wait(self._handle.group(timeout, raise_on_failure=raise_on_failure))
 
     def chain(self, timeout: Seconds | None = None) -> S_co:
-        """The result of the last job of its chain. Raises like result()."""
+        """Wait for the end of its chain and return the result of the last job. Raises like result()."""
         return self._portal.wait(self._handle.chain(timeout))
 
     def status(self) -> JobInfo:
+        """Return the job as it is now. Raises NotFound."""
         return self._portal.call(self._handle.status())
 
     def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelResult:
+        """Cancel the job. For the options see `app.cancel`."""
         return self._portal.call(self._handle.cancel(reason=reason, force=force))
 
     def events(self) -> SyncEvents:
-        """Events of this job, as this process causes them, from now on."""
+        """Return an iterator over the events about this job that this process causes, from now on."""
         return self._portal.listen(self._handle.events())
 
 
 class SyncClient:
-    """`app.sync.tenant("acme")`: the verbs of a client that is bound to one tenant, blocking, from any thread."""
+    """The blocking client of one tenant, which `app.sync.tenant("acme")` returns. Any thread may use it."""
 
     def __init__(self, client: Client, portal: Portal) -> None:
         self._client = client
@@ -88,18 +93,18 @@ class SyncClient:
 
     @property
     def client(self) -> Client:
-        """The async client behind it."""
+        """The async client that it runs."""
         return self._client
 
     @property
     def portal(self) -> Portal:
-        """The loop that the async client runs on."""
+        """The portal with the event loop that runs the async client."""
         return self._portal
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Only for what is not there. What the app can do for all tenants is refused by name."""
+            """Raises BeyondTenant, instead of AttributeError, for a method that only the client of the app has."""
             if not name.startswith("_") and hasattr(SyncApp, name):
                 getattr(self._client, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -129,7 +134,7 @@ class SyncClient:
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> SyncHandle[Any, Any]:
-        """Queue a job; returns once it is durable, or with `connection` once it is in that transaction."""
+        """Enqueue a job. Returns when it is durable, or, with `connection`, when it is in that transaction."""
         job = job_to_enqueue(self.client, job, arguments)
         if connection is not None:
             [handle] = self.enqueue_many([job], connection=connection, **options)
@@ -145,9 +150,10 @@ class SyncClient:
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[SyncHandle[S, G]]:
-        """Queue many, in order: all or none; or with atomic=False all that can be, and PartlyEnqueued tells the rest.
+        """Enqueue many jobs, in order: all or none.
 
-        With `connection` all of them are in its transaction.
+        With atomic=False, every job that the store accepts is enqueued; if it refuses some, PartlyEnqueued has the
+        handle or the error of each job. With `connection` all jobs are enqueued in its transaction.
         """
         if connection is not None:
             handles = self.client.enqueue_here(jobs, connection, self.portal, options=options, atomic=atomic)
@@ -163,14 +169,15 @@ class SyncClient:
         return result if isinstance(result, RopewalkError) else SyncHandle(result, self.portal)
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> SyncHandle[S, G]:
+        """Return a handle for a job that was enqueued elsewhere or earlier. Whether the job exists is not checked."""
         return SyncHandle(self.client.handle(job_id, job_type), self.portal)
 
     def wait(self, job_id: str, timeout: Seconds | None = None) -> JobInfo:
-        """The job once it is terminal, whatever way it ended."""
+        """Wait until the job has ended, however it ended, and return it. Raises NotFound and WaitTimeout."""
         return self.portal.wait(self.client.wait(job_id, timeout))
 
     def events(self, *, every_tenant: Literal[False] = False) -> SyncEvents:
-        """What happens to jobs of this tenant in this process, after each commit, from now on."""
+        """Return an iterator over the events about jobs of this tenant in this process, from now on."""
         return self.portal.listen(self.client.events(every_tenant=every_tenant))
 
     get = blocking(Client.get)
@@ -230,16 +237,16 @@ class SyncMetrics:
         self._portal = portal
 
     def text(self) -> str:
-        """Prometheus text, for a scrape."""
+        """Return the metrics as Prometheus text."""
         return self._portal.call(self._metrics.text())
 
     def snapshot(self) -> list[Family]:
-        """The same as data."""
+        """Return the metrics as data."""
         return self._portal.call(self._metrics.snapshot())
 
 
 class SyncApp(SyncClient):
-    """`app.sync`: the same verbs as `app`, blocking, from any thread.
+    """`app.sync` has the methods of `app`, blocking, for any thread.
 
     >>> with app.sync as client:      # opens the store, and closes it at the end
     ...     client.enqueue(add(1, 2))
@@ -252,7 +259,7 @@ class SyncApp(SyncClient):
 
     @property
     def client(self) -> StoreClient:
-        """The async client behind it."""
+        """The async client that it runs."""
         return self._store_client
 
     def __enter__(self) -> Self:
@@ -263,20 +270,22 @@ class SyncApp(SyncClient):
         self.close()
 
     def close(self) -> None:
-        """Release the store, and end the thread that works for this. Using the app again opens it again.
+        """Close the store and end the thread of the blocking client. Using the app again opens it again.
 
         Threads that wait for a job get a RopewalkError, and iterations over events end.
         """
         self.portal.close()
 
     def tenant(self, name: str) -> SyncClient:
-        """The blocking client of another tenant, which can do nothing beyond that tenant."""
+        """Return the blocking client of another tenant, which cannot reach any other tenant."""
         return SyncClient(self.client.tenant(name), self.portal)
 
     def events(self, *, every_tenant: bool = False, failures_only: bool = False) -> SyncEvents:
-        """What happens in this process, after each commit, from now on. Other processes' events are not here.
+        """Return an iterator over the events of this process, from now on. Events of other processes are not among
+        them.
 
-        failures_only: attempts and jobs that failed, expired or were lost; jobs that complete cost nothing then.
+        failures_only: only events about attempts and jobs that failed, expired or were lost; a job that completes then
+            costs nothing.
         """
         return self.portal.listen(self.client.events(every_tenant=every_tenant, failures_only=failures_only))
 

@@ -20,7 +20,7 @@ from tests.apps import MakeApp, embedded_store_kind
 
 store_kind = embedded_store_kind
 
-SECRETS = ("DE99", "4111", "hunter2")
+SECRETS = ("DE99", "4111-1111", "hunter2")
 LOGS = Logs(secret_keys=("iban",))
 
 
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 def refused() -> Refused:
-    error = Refused("ada", {"iban": "DE99"}, Payment("4111"), {b"password": "hunter2"})
+    error = Refused("ada", {"iban": "DE99"}, Payment("4111-1111"), {b"password": "hunter2"})
     error.__cause__ = LookupError(Account("ada", "DE99"))
     return error
 

@@ -1,1 +1,1 @@
-"""What an app's users call: enqueue jobs, wait for them, look at them and change them."""
+"""The client of an app enqueues jobs, waits for them, reads them and changes them."""

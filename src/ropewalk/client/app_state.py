@@ -1,4 +1,5 @@
-"""What one app's clients and workers share: the store, and a session per event loop."""
+"""The app state contains what the clients and workers of one app share: the store, the registry, and one session for
+each event loop."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class LocalWorker(Protocol):
 
 
 class Session:
-    """The parts that live on one event loop."""
+    """The parts of a client that belong to one event loop: the enqueuer and the waiters."""
 
     def __init__(self, app_state: AppState) -> None:
         self._app_state = app_state
@@ -70,12 +71,12 @@ class Session:
 
     @cached_property
     def groups(self) -> Waiter[ClosedGroupRecord]:
-        """Raises Unsupported on a store without workflows."""
+        """The waiter for groups. Raises Unsupported if the store has no workflows."""
         return self._waiter(GroupCompletion(self._app_state.store, self._app_state.awaited))
 
     @cached_property
     def chains(self) -> Waiter[JobRecord]:
-        """Raises Unsupported on a store without workflows."""
+        """The waiter for chains. Raises Unsupported if the store has no workflows."""
         return self._waiter(ChainCompletion(self._app_state.store))
 
     def _waiter(self, check: CompletionCheck[T]) -> Waiter[T]:
@@ -83,6 +84,8 @@ class Session:
 
 
 class AppState:
+    """The state of one app. It opens the store on first use, and makes the records of jobs that are submitted."""
+
     def __init__(
         self,
         *,
@@ -117,12 +120,12 @@ class AppState:
         self.defaults = defaults
         self.tracing = tracing
         self.reports_orphans = reports_orphans
-        """somebody here wants to hear of groups that close with nobody waiting"""
+        """Whether this app has a hook for orphan groups."""
         self.secret_keys = frozenset(secret_keys)
-        """Names that the app hides, beside those that are always hidden."""
+        """The names that the app hides, in addition to those that are always hidden."""
         self.awaited = AwaitedGroups(runtime)
         self.wait_bound: WaitBound | None = None
-        """Bounds every wait for a job, a group or a chain, where the clock of the runtime may stand still."""
+        """A rehearsal bounds every wait for a job, a group or a chain by this, because its clock may stand still."""
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
@@ -131,13 +134,13 @@ class AppState:
         for each in schedules:
             self.declare(each)
         self._warn_unshared = not store_chosen
-        """The store is in memory because nobody named one, and nobody was told yet."""
+        """Whether to warn at the first use that the jobs are only in memory, because no store was chosen."""
         self._opened = False
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._workers: dict[LocalWorker, asyncio.AbstractEventLoop] = {}
 
     async def session(self) -> Session:
-        """The session of the running loop; opens the store on first use."""
+        """Returns the session of the running loop, and opens the store on first use."""
         if not self._opened:
             await self.open()
         loop = asyncio.get_running_loop()
@@ -148,28 +151,33 @@ class AppState:
 
     @property
     def is_open(self) -> bool:
+        """Whether the store has been opened and not closed since."""
         return self._opened
 
     def begin_use(self) -> None:
-        """Somebody is about to use the store: called where the stack still leads to them."""
+        """Warns once about a store that nobody chose. This is called while the caller's code is still on the stack, so
+        that the warning names its line."""
         if self._warn_unshared:
             warn_unshared()
             self._warn_unshared = False
 
     async def open(self) -> None:
+        """Opens the store if it is not open."""
         self.begin_use()
         if not self._opened:
             await self.store.open()
             self._opened = True
 
     async def submit(self, submissions: Sequence[Submission]) -> list[list[Accepted]]:
-        """One after another, as one sending where the app traces. Raises what the first refused one was refused for."""
+        """Submits one after another, in one span if the app traces. Raises the error of the first submission that is
+        refused."""
         session = await self.session()
         with self.traced(submissions) as traced:
             return [await session.enqueuer.submit(each) for each in traced]
 
     async def submit_each(self, submissions: Sequence[Submission]) -> list[list[Accepted] | RopewalkError]:
-        """In this order, sharing commits. What one was refused for is its answer, and the others go on."""
+        """Submits in this order, with shared commits. The answer to a submission that is refused is its error; the
+        others are not affected."""
         session = await self.session()
         with self.traced(submissions) as traced:
             answers = await asyncio.gather(*(session.enqueuer.submit(each) for each in traced), return_exceptions=True)
@@ -182,10 +190,12 @@ class AppState:
         return Sending(submissions, self.tracing, self.events)
 
     async def close(self) -> None:
+        """Closes the store. The next use opens it again."""
         self._opened = False
         await self.store.close()
 
     def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
+        """Returns the record that is submitted for a job, with all options resolved and checked."""
         new = to_new_job(job, call=options, defaults=self.defaults, bounds=self.bounds, tenant=tenant)
         self.unregistered.check(new)
         if self._check_supported is not None:
@@ -193,9 +203,9 @@ class AppState:
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
 
     def named_job(self, job_type: str, arguments: object, stored: bytes | None = None) -> Job[Any, Any]:
-        """A job of a registered type. Raises UnknownJobType and InvalidInput.
+        """Makes a job of a registered type. Raises UnknownJobType and InvalidInput.
 
-        With `stored`, the input of another job, the arguments that are not given are those of that job.
+        `stored` is the input of another job, from which arguments are taken that `arguments` does not contain.
         """
         found = self.registry.get(job_type)
         if stored is not None:
@@ -203,7 +213,7 @@ class AppState:
         return job_from_shown(found, arguments, self.secret_keys)
 
     def declare(self, declared: DeclaredSchedule) -> None:
-        """Workers that start from now on store it."""
+        """Adds a schedule that code declares. Workers that start from now on store it."""
         if any((each.tenant, each.name) == (declared.tenant, declared.name) for each in self.declared):
             raise DefinitionError(f"two schedules are named {declared.name!r}: give one of them another name")
         SCHEDULES.of(self.store)
@@ -223,14 +233,16 @@ class AppState:
         return new
 
     def serves(self, worker: LocalWorker) -> None:
-        """A worker of this process started, on the running loop."""
+        """Records that a worker of this process has started on the running loop."""
         self._workers[worker] = asyncio.get_running_loop()
 
     def stops_serving(self, worker: LocalWorker) -> None:
+        """Records that a worker of this process is stopping."""
         self._workers.pop(worker, None)
 
     def skip_slot(self, new: NewJob) -> tuple[LocalWorker, SkipQueue] | None:
-        """A free slot of a worker on this very loop, for a job that skips the queue."""
+        """Returns a worker on the running loop with a free slot for a job that skips the queue, and the lease for the
+        job; None if there is none."""
         loop = asyncio.get_running_loop()
         for worker, its_loop in self._workers.items():
             if its_loop is loop:
@@ -240,6 +252,7 @@ class AppState:
         return None
 
     def runs_worker_on(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a worker of this app runs on this loop."""
         return loop in self._workers.values()
 
 

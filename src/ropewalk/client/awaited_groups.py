@@ -1,7 +1,8 @@
-"""The groups that somebody waits for: the store knows while a wait lasts, and this process a little longer.
+"""The groups for which somebody waits, so that they are not reported as orphan groups.
 
-A group can close between the moment its root was queued and the moment the store hears of the wait. This process knows
-better than the store then: whoever waited for the group just now is no reason to call it an orphan group.
+The store knows of a wait while it lasts; this process remembers it a little longer. A group may close after its root
+was enqueued and before the store is informed of the wait. The store then records an orphan group, and the process that
+waited knows that it is none.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.workflows import WorkflowStore
 
 AWAITED_FOR: Final[Span] = 15 * SECOND
+"""A wait counts for this long after the store was informed of it, or after it was noted in this process."""
 REFRESH_SECONDS: Final = 5.0
-"""How often the store hears of a wait, and is asked whether anybody wants to hear of groups without one."""
+"""While a wait lasts, the store is informed of it this often. It is also asked this often whether any app has a hook
+for orphan groups."""
 
 TIDY_MIN: Final = 1024
-"""Groups to remember before those of long ago are dropped for the first time."""
+"""Old entries are removed for the first time when there are this many."""
 
 _Group: TypeAlias = tuple[str, str]
 
 
 class RecentGroups:
-    """When something last happened to a group, for those to which it happened lately. Used from several threads."""
+    """Groups that were noted within the last `seconds`. Several threads may use it."""
 
     def __init__(self, runtime: Runtime, seconds: float) -> None:
         self._runtime = runtime
@@ -41,6 +44,7 @@ class RecentGroups:
         return at is not None and self._runtime.monotonic() - at < self._seconds
 
     def note(self, groups: Iterable[_Group]) -> None:
+        """Adds groups, or begins their time again."""
         now = self._runtime.monotonic()
         with self._lock:
             self._at.update((group, now) for group in groups)
@@ -50,29 +54,32 @@ class RecentGroups:
 
 
 class AwaitedGroups:
-    """The groups that this process waits for. Several threads use it: whole entries come and go, nothing is counted."""
+    """The groups for which this process waits. Several threads may use it without a lock, because entries are only
+    replaced as a whole."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._waited_here = RecentGroups(runtime, AWAITED_FOR / SECOND)
         self._store_knows = RecentGroups(runtime, REFRESH_SECONDS)
         self._asked_at: float | None = None
+        """The time at which the store was last asked whether any app has a hook; None before the first time."""
         self._matters = False
-        """Whether somebody takes orphan groups, when the store was asked last."""
+        """Whether any app had a hook for orphan groups then."""
 
     def waited_here(self, tenant: str, group_id: str) -> bool:
-        """Whether somebody in this process waited for the group just now."""
+        """Whether this process has waited for the group within the last 15 seconds."""
         return (tenant, group_id) in self._waited_here
 
     def store_knows(self, tenant: str, group_id: str) -> bool:
-        """Whether the store heard of a wait for the group just now."""
+        """Whether the store was informed of a wait for the group within the last 5 seconds."""
         return (tenant, group_id) in self._store_knows
 
     def note(self, tenant: str, group_ids: Iterable[str]) -> None:
+        """Records that this process waits for these groups."""
         self._waited_here.note((tenant, group_id) for group_id in group_ids)
 
-    async def tell(self, store: WorkflowStore, tenant: str, roots: Sequence[JobRecord]) -> None:
-        """Let the store know that somebody waits for these groups, where somebody would hear of them as orphans."""
+    async def inform(self, store: WorkflowStore, tenant: str, roots: Sequence[JobRecord]) -> None:
+        """Informs the store that somebody waits for these groups, if they could be reported as orphan groups."""
         self.note(tenant, [root.id for root in roots])
         now = self._runtime.monotonic()
         if self._asked_at is None or now - self._asked_at >= REFRESH_SECONDS:

@@ -1,8 +1,8 @@
-"""The client: enqueue jobs, and look after them. Bound to one tenant; works from any loop.
+"""The client enqueues the jobs of one tenant, and reads and changes them. It can be used on any event loop.
 
-What concerns more than one tenant is in store_client.py.
+The methods that concern more than one tenant are in store_client.py.
 
-No method is overloaded, so that the blocking face (sync.py) can be derived from this one.
+Only `enqueue` is overloaded, so that the blocking client (sync.py) can be derived from the other methods.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class Client(
     ScheduleOperations,
     WaitOperations,
 ):
-    """The jobs of one tenant, and nothing beyond: `app.tenant("acme")`.
+    """The client of one tenant, which `app.tenant("acme")` returns. It cannot reach the jobs of other tenants.
 
-    Enqueueing is here; what else it can do stands in client.operations, by family.
+    This class enqueues. The other methods are in client.operations, one module for each family.
     """
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Only for what is not there. What the app can do for all tenants is refused by name."""
+            """Raises BeyondTenant, instead of AttributeError, for a method that only the client of the app has."""
             from ropewalk.client.store_client import StoreClient
 
             if not name.startswith("_") and hasattr(StoreClient, name):
@@ -89,23 +89,24 @@ class Client(
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> Enqueuing[Any, Any]:
-        """Queue a job, durably. Lazy: await it for a Handle, or `.result()` for the value.
+        """Enqueue a job durably. Nothing happens before you await it for a Handle, or await `.result()` for the value.
 
-        With `connection` it is queued inside that connection's transaction: it exists if and only if that commits.
+        With `connection` the job is enqueued in the transaction of that connection, and exists only if that commits.
 
         >>> handle = await app.enqueue(add(1, b=2), delay=60)
         >>> total = await app.enqueue("add", {"a": 1, "b": 2}).result()
         """
         if type(job) is not Job or arguments is not None:
             job = job_to_enqueue(self, job, arguments)
-        self._app_state.unregistered.check_type(job.type.name)  # here, where a warning can name the line of the caller
+        # This is checked here, so that a warning can name the line of the caller.
+        self._app_state.unregistered.check_type(job.type.name)
         if connection is not None:
-            # Cancelled with its caller, whose connection it uses.
+            # It uses the connection of its caller, so it is cancelled together with its caller.
             return Enqueuing(self._enqueue_within(job, connection, options), job, caller_of(1), shielded=False)
         return Enqueuing(self._enqueue(job, options), job, caller_of(1))
 
     def named(self, job_type: str, arguments: Mapping[str, object]) -> Job[Any, Any]:
-        """A job of a registered type."""
+        """Make a job of a registered type. Raises UnknownJobType and InvalidInput."""
         checks.text(job_type, "job_type")
         return self._app_state.named_job(job_type, arguments)
 
@@ -118,26 +119,27 @@ class Client(
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[Handle[S, G]]:
-        """Queue many, in order: all or none (up to limits.batch_jobs_max), or with atomic=False all that can be.
+        """Enqueue many jobs, in order: all or none (up to bounds.batch_jobs_max).
 
-        Then PartlyEnqueued has the handle or the error of each job, where some were refused by the store: by a quota, a
-        conflict, an unknown dependency. With `connection` all of them are in its transaction.
+        With atomic=False, every job that the store accepts is enqueued. If it refuses some, because of a quota, a
+        conflict or an unknown dependency, PartlyEnqueued is raised, which has the handle or the error of each job. With
+        `connection` all jobs are enqueued in its transaction.
         """
-        given = _jobs(jobs)
-        submissions = self._submissions(given, options, atomic=atomic)
+        checked = _jobs(jobs)
+        submissions = self._submissions(checked, options, atomic=atomic)
         if connection is not None:
-            return self._handles(given, submissions, await submit_within(self._app_state, connection, submissions))
+            return self._handles(checked, submissions, await submit_within(self._app_state, connection, submissions))
         if atomic:
-            return self._handles(given, submissions, await self._app_state.submit(submissions))
+            return self._handles(checked, submissions, await self._app_state.submit(submissions))
         answers = await submit_in_part(self._app_state, submissions)
         new = [each for submission in submissions for each in submission.jobs]
         results = [
             answer if isinstance(answer, RopewalkError) else self._handle(job, as_stored, answer)
-            for job, as_stored, answer in zip(given, new, answers, strict=True)
+            for job, as_stored, answer in zip(checked, new, answers, strict=True)
         ]
         handles = [each for each in results if isinstance(each, Handle)]
         if len(handles) < len(results):
-            raise partly_enqueued(given, results)
+            raise partly_enqueued(checked, results)
         return handles
 
     def enqueue_here(
@@ -149,10 +151,11 @@ class Client(
         options: EnqueueOptions,
         atomic: bool = True,
     ) -> list[Handle[S, G]]:
-        """For the blocking face: in the thread that calls it, as the connection may be used in no other."""
-        given = _jobs(jobs)
-        submissions = self._submissions(given, options, atomic=atomic)
-        return self._handles(given, submissions, submit_within_here(self._app_state, connection, submissions, portal))
+        """Enqueues in the transaction of a blocking connection, for the blocking client. The connection is used in the
+        calling thread, because it may belong to that thread."""
+        checked = _jobs(jobs)
+        submissions = self._submissions(checked, options, atomic=atomic)
+        return self._handles(checked, submissions, submit_within_here(self._app_state, connection, submissions, portal))
 
     async def _enqueue_within(
         self, job: Job[S, G], connection: UserConnection, options: EnqueueOptions
@@ -189,7 +192,8 @@ class Client(
         return [self._handle(*each) for each in zip(jobs, new, chain.from_iterable(answers), strict=True)]
 
     def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
-        """Bound to the tenant the job was given, which an option may have made another than ours."""
+        """Returns a handle with a client of the job's tenant, which an option may have set to another one than this
+        client's."""
         client = self if new.tenant == self._tenant else Client(self._app_state, new.tenant)
         return Handle(client, accepted.id, job.type, accepted=accepted)
 
@@ -200,9 +204,9 @@ class Client(
         return new
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
-        """A handle for a job queued elsewhere or earlier. Does not look whether it exists.
+        """Return a handle for a job that was enqueued elsewhere or earlier. Whether the job exists is not checked.
 
-        Its waits raise InvalidInput where the job is of another type.
+        The waits of the handle raise InvalidInput if the job is of another type.
         """
         checks.text(job_id, "job_id")
         checks.instance(job_type, "job_type", JobType, "a function decorated with @job")
@@ -210,7 +214,7 @@ class Client(
 
 
 def job_to_enqueue(client: Client, job: object, arguments: object) -> Job[Any, Any]:
-    """What the first arguments of `enqueue` mean: a job, or the name of a type and its arguments."""
+    """Returns the job to enqueue: the one that was passed, or a new one of the named type with these arguments."""
     if isinstance(job, str):
         return client.named(
             checks.text(job, "job"), cast("Mapping[str, object]", {} if arguments is None else arguments)
@@ -227,5 +231,5 @@ def job_to_enqueue(client: Client, job: object, arguments: object) -> Job[Any, A
 
 def _jobs(jobs: Iterable[Job[S, G]]) -> list[Job[S, G]]:
     if isinstance(jobs, list) and set(map(type, cast("list[object]", jobs))) == {Job}:
-        return jobs.copy()  # there is nothing to refuse, which is found in a fifth of the time
+        return jobs.copy()  # This finds in a fifth of the time that nothing is wrong.
     return list(checks.several(jobs, "jobs", lambda each, field: checked_job(each, "enqueue_many", field)))

@@ -1,8 +1,9 @@
-"""Concurrent enqueues of one loop share a commit; each returns only when *its* job is durable.
+"""The enqueuer sends concurrent submissions of one event loop to the store in one commit. Each caller continues only
+when its own job is durable.
 
-What arrives while a submit is under way goes out together in the next one, so batches grow with the load by
-themselves and a lone enqueue waits for nobody. A submission that needs what somebody's open transaction holds is sent
-again on its own and waits there, while the others go on.
+Submissions that arrive while a commit is under way are sent together in the next one. So batches grow with the load,
+and a single submission waits for nothing. If a submission needs a row that an open transaction of a user has locked, it
+is sent again alone and waits for the lock, so that it delays no other submission.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.submission import Accepted, MustWait, Submission
 
 SUBMISSIONS_MAX: Final = 1000
+"""One commit contains this many submissions at most."""
 
 Pending: TypeAlias = "tuple[Submission, asyncio.Future[list[Accepted]]]"
-"""a submission, and who waits for its answer"""
+"""A submission, and the future for which its caller waits."""
 
 
 class Enqueuer:
+    """The submissions of one event loop that are on their way to the store."""
+
     def __init__(self, store: Store, runtime: Runtime, events: EventHub) -> None:
         self._store = store
         self._runtime = runtime
@@ -33,6 +37,7 @@ class Enqueuer:
         self._sending = False
 
     async def submit(self, submission: Submission) -> list[Accepted]:
+        """Sends a submission and returns the answer. Raises the error by which the store refused it."""
         answer: asyncio.Future[list[Accepted]] = asyncio.get_running_loop().create_future()
         self._pending.append((submission, answer))
         if not self._sending:
@@ -56,7 +61,7 @@ class Enqueuer:
             for _, answer in batch:
                 if not answer.done():
                     answer.set_exception(error if isinstance(error, Exception) else RuntimeError("the loop is ending"))
-                    answer.exception()  # seen: a caller that went away must not cause a warning
+                    answer.exception()  # This keeps asyncio from warning if the caller has been cancelled.
             if not isinstance(error, Exception):
                 raise
             return
@@ -67,7 +72,7 @@ class Enqueuer:
             self._store.notifier.publish(Hint(ready=tuple(ready)))
 
     def _answer(self, pending: Pending, accepted: list[Accepted] | RopewalkError) -> set[str]:
-        """Answer the caller; the queues that got new work."""
+        """Passes the answer to the caller. Returns the queues that have new jobs."""
         submission, answer = pending
         if isinstance(accepted, MustWait):
             self._runtime.spawn(self._send([pending], wait=True), name="ropewalk-enqueuer-waiting")
@@ -82,7 +87,7 @@ class Enqueuer:
         return queues
 
     def _queued(self, submission: Submission, accepted: list[Accepted]) -> set[str]:
-        """Tell the hooks; the queues that got new work."""
+        """Publishes the new jobs to hooks. Returns the queues that have new jobs for a worker to claim."""
         self._events.publish_accepted(submission.jobs, accepted)
         answered = zip(submission.jobs, accepted, strict=True)
         return {new.queue for new, answer in answered if not answer.duplicate and answer.leased is None}

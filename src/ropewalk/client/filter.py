@@ -1,4 +1,4 @@
-"""Which jobs to look for or act on, as people write it: datetimes here, instants in the domain."""
+"""A filter selects jobs to find or to change. People write it with datetimes; the domain has a filter with instants."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ EXAMPLE: Final = 'Filter(states="failed")'
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """AND of everything set. `text` is a prefix of id, type, idempotency key or correlation id, or an error code.
+    """A job matches if it matches every field that is set. `text` is a prefix of an id, a type, an idempotency key or a
+    correlation id, or an error code.
 
-    Where several are taken, one alone means that one: `Filter(types="mail", states="failed")`. An empty list matches
-    no job. Times are datetimes with a time zone.
+    A field that takes several values also takes a single one: `Filter(types="mail", states="failed")`. An empty list
+    matches no job. Times are datetimes with a time zone.
     """
 
     types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None = None
@@ -41,7 +42,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     text: str | None = None
 
     def __post_init__(self) -> None:
-        """Check every field, and keep what was given as iterators for as many readings as it takes."""
+        """Checks every field, and replaces iterators by tuples, so that they can be read several times."""
         for field, check in _CHECKS.items():
             value = getattr(self, field)
             if value is not None:
@@ -89,7 +90,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
 
 
 def failed_ones(wanted: Filter | None) -> Filter:
-    """Jobs that failed, or are about to be tried again because they did, unless the filter names states itself."""
+    """Returns the filter restricted to jobs that failed or wait for a retry, unless it names states itself."""
     wanted = checks.instance_or_none(wanted, "wanted", Filter, EXAMPLE) or Filter()
     if wanted.states is not None:
         return wanted
@@ -97,6 +98,7 @@ def failed_ones(wanted: Filter | None) -> Filter:
 
 
 def in_domain(wanted: Filter | None) -> search.Filter:
+    """Returns the filter of the domain for a filter as people write it; None matches every job."""
     if wanted is None:
         return search.Filter()
     checks.instance(wanted, "wanted", Filter, EXAMPLE)

@@ -1,6 +1,6 @@
-"""What an enqueue gives back: lazily (`Enqueuing`) and once the job is durable (`Handle`).
+"""`enqueue` returns an `Enqueuing`, which submits the job when it is awaited and gives a `Handle` of the durable job.
 
-Enqueues that were built and never awaited: a warning, or whoever listens hears of it.
+An `Enqueuing` that is never awaited enqueues nothing, so it warns when it is destroyed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 
 _listeners: list[Callable[[str], object]] = []
+"""The last of these functions is called with the message instead of a warning."""
 
 
 def warn_never_awaited(name: str, file: str, line: int) -> None:
+    """Warns that `enqueue(...)` in this line was never awaited."""
     message = f"enqueue({name}) at {file}:{line} was never awaited: nothing was queued"
     if _listeners:
         _listeners[-1](message)
@@ -42,7 +44,8 @@ def warn_never_awaited(name: str, file: str, line: int) -> None:
 
 @contextmanager
 def on_never_awaited(listener: Callable[[str], object]) -> Generator[None]:
-    """Listen instead of warning: an error raised from a destructor would reach nobody."""
+    """Has a function called instead of warning. Tests use it, because nobody can catch an error raised in a
+    destructor."""
     _listeners.append(listener)
     try:
         yield
@@ -56,7 +59,8 @@ G_co = TypeVar("G_co", covariant=True)
 
 
 class Handle(Generic[S_co, G_co]):
-    """A durable job. Not awaitable: say which result you mean."""
+    """A reference to a durable job. It is not awaitable, because there are several results: `result`, `group`,
+    `chain`."""
 
     __slots__ = ("_accepted", "_client", "_is_type_known", "_job_type", "duplicate", "group_id", "id", "ignored")
 
@@ -73,26 +77,28 @@ class Handle(Generic[S_co, G_co]):
         self._accepted = accepted
         self._job_type = job_type
         self._is_type_known = is_type_known
-        """False while nobody has looked whether the job is of this type."""
+        """Whether the job is known to be of `job_type`. It is not known for a handle that was made from an id."""
         self.id = job_id
         self.group_id = job_id if accepted is None else accepted.group_id
         self.duplicate = accepted is not None and accepted.duplicate
-        """the enqueue found this job already there"""
+        """Whether the job existed before the enqueue, which then changed nothing."""
         self.ignored: tuple[str, ...] = () if accepted is None else accepted.ignored
-        """of a duplicate: names of the options in which the enqueue differed from the job, which keeps its own"""
+        """The names of the options in which the enqueue differed from the job that existed before. The job keeps its
+        own."""
 
     def __repr__(self) -> str:
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
 
     @property
     def submission(self) -> SubmissionInfo | None:
-        """What the store answered to the enqueue. None for a handle that `app.handle()` made."""
+        """The answer of the store to the enqueue; None for a handle that `app.handle()` made."""
         return None if self._accepted is None else SubmissionInfo.of(self._accepted)
 
     async def result(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
-        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
+        """Waits until the job has completed and returns its result. Raises JobFailed, JobCancelled, WaitTimeout,
+        NotFound.
 
-        One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
+        The result of a job that continued (`ctx.continue_with`) is that of the last job of its chain.
         """
         await self._look_at_type()
         job = await self._client.wait_for_record(self.id, timeout)
@@ -106,22 +112,24 @@ class Handle(Generic[S_co, G_co]):
         *,
         raise_on_failure: bool = False,
     ) -> G_co:
-        """The value of its group once nothing in it is open.
+        """Waits until no job of the group is open and returns the value of the group.
 
-        Raises GroupFailed where the value cannot be told, and with raise_on_failure where a job of it failed or was
-        cancelled; WaitTimeout, NotFound.
+        Raises GroupFailed if the group has no value, or, with raise_on_failure, if one of its jobs failed or was
+        cancelled. Raises WaitTimeout and NotFound.
         """
         await self._look_at_type()
         value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
         return cast("G_co", value)
 
     async def chain(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
-        """The result of the last job of its chain. Raises like result(), and NotFound where that job is gone."""
+        """Waits for the end of the chain and returns the result of its last job. Raises like result(), and NotFound if
+        that job is gone."""
         await self._look_at_type()
         return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
 
     async def _look_at_type(self) -> None:
-        """Before a wait, which may never end for a job of another type. What else is wrong, the wait itself says."""
+        """Checks the type before a wait, which might never end for a job of another type. The wait itself raises any
+        other error."""
         if self._is_type_known:
             return
         with suppress(NotFound, StoreUnavailable):
@@ -142,20 +150,22 @@ class Handle(Generic[S_co, G_co]):
         return cast("S_co", self._client.decode_result(job))
 
     async def status(self) -> JobInfo:
+        """Returns the job as it is now. Raises NotFound."""
         return await self._client.get(self.id)
 
     async def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelResult:
+        """Cancels the job. For the options see `app.cancel`."""
         return await self._client.cancel(self.id, reason=reason, force=force)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Events of this job, as this process causes them."""
+        """Yields the events about this job that this process causes, from now on."""
         async for event in self._client.events():
             if event.job_id == self.id:
                 yield event
 
 
 class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
-    """Nothing happens until it is awaited; awaiting again gives the same handle."""
+    """An enqueue that begins when it is awaited. Awaiting it again gives the same handle."""
 
     def __init__(
         self,
@@ -167,7 +177,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
     ) -> None:
         self._submit = submit
         self._shielded = shielded
-        """whether it goes on when whoever awaits it is cancelled"""
+        """Whether the submission goes on if the task that awaits it is cancelled."""
         self._job = job
         self._caller = caller
         self._started = False
@@ -175,7 +185,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
         self._steps: Coroutine[Any, Any, Handle[S_co, G_co]] | None = None
 
     async def result(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
-        """Enqueue and wait for the job's own result."""
+        """Enqueues the job, waits for it and returns its result."""
         return await (await self).result(timeout)
 
     async def group(
@@ -184,11 +194,11 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
         *,
         raise_on_failure: bool = False,
     ) -> G_co:
-        """Enqueue and wait for the value of its group."""
+        """Enqueues the job, waits for its group and returns the value of the group."""
         return await (await self).group(timeout, raise_on_failure=raise_on_failure)
 
     async def chain(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
-        """Enqueue and wait for the result of the last job of its chain."""
+        """Enqueues the job, waits for its chain and returns the result of the last job."""
         return await (await self).chain(timeout)
 
     def __await__(self) -> Generator[Any, Any, Handle[S_co, G_co]]:
@@ -200,7 +210,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
             self._handle = asyncio.ensure_future(self._submit)
         return await (asyncio.shield(self._handle) if self._shielded else self._handle)
 
-    # A coroutine for create_task, gather, wait_for and TaskGroup: driven like the one behind __await__.
+    # These methods make this a coroutine, for create_task, gather, wait_for and TaskGroup.
 
     def send(self, value: Any, /) -> Any:
         return self._driven().send(value)
@@ -229,12 +239,13 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
 
 
 def caller_of(depth: int) -> tuple[str, int]:
+    """Returns file and line of the code that many calls above the caller of this function."""
     frame = sys._getframe(depth + 1)
     return frame.f_code.co_filename, frame.f_lineno
 
 
 def result_of(job: JobRecord, decode: Callable[[JobRecord], S]) -> S:
-    """The decoded result of a finished job, or the error that says how it ended."""
+    """Returns the decoded result of a job that has ended. Raises the error that says how it ended otherwise."""
     match job.status:
         case Status.COMPLETED:
             if job.flags & FORGOTTEN:
@@ -247,9 +258,9 @@ def result_of(job: JobRecord, decode: Callable[[JobRecord], S]) -> S:
             reason = job.cancel.reason if job.cancel is not None else None
             raise JobCancelled(f"job {job.id} ({job.type}) was cancelled: {reason or 'no reason given'}", job_id=job.id)
         case _:
-            told = "no error recorded" if job.error is None else f"{job.error.type or ''} {job.error.message}".strip()
+            cause = "no error recorded" if job.error is None else f"{job.error.type or ''} {job.error.message}".strip()
             raise JobFailed(
-                f"job {job.id} ({job.type}) ended as {job.status.value}: {told}",
+                f"job {job.id} ({job.type}) ended as {job.status.value}: {cause}",
                 job_id=job.id,
                 state=job.status.value,
                 error=job.error,

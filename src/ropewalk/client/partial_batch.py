@@ -1,4 +1,5 @@
-"""A batch of which everything that can be queued is queued (`atomic=False`): what was refused is told job by job."""
+"""A batch with `atomic=False`: every job that the store accepts is enqueued, and every other job gets an error of its
+own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 async def submit_in_part(app_state: AppState, submissions: Sequence[Submission]) -> list[Accepted | RopewalkError]:
-    """An answer for each job, in order. Raises StoreUnavailable where the store was away before anything was queued."""
+    """Returns an answer or an error for each job, in order. Raises StoreUnavailable if the store was away before any
+    job was enqueued."""
     answers: list[Accepted | RopewalkError] = []
     away: StoreUnavailable | None = None
     for submission in submissions:
@@ -32,7 +34,8 @@ async def submit_in_part(app_state: AppState, submissions: Sequence[Submission])
 
 
 async def _submit(app_state: AppState, submission: Submission) -> Sequence[Accepted | RopewalkError]:
-    """Whole if that is possible, which costs least; else every job for itself, parents before what waits for them."""
+    """Submits all jobs together, which costs least. If that is refused, it submits each job alone, and parents before
+    the jobs that depend on them."""
     jobs = submission.jobs
     try:
         [accepted] = await app_state.submit([submission])
@@ -56,7 +59,7 @@ async def _submit(app_state: AppState, submission: Submission) -> Sequence[Accep
 
 
 def partly_enqueued(jobs: Sequence[Job[Any, Any]], results: Sequence[object]) -> PartlyEnqueued:
-    """`results` has a handle or an error for each job; of errors at least one."""
+    """Returns the error of a batch. `results` contains a handle or an error for each job, and at least one error."""
     refused = [(at, each) for at, each in enumerate(results) if isinstance(each, RopewalkError)]
     at, first = refused[0]
     error = PartlyEnqueued(

@@ -1,4 +1,5 @@
-"""The loop that blocking code shares, in a thread of its own, and what crosses between the two: calls and events."""
+"""The portal runs the async client for blocking code: on one event loop in a thread of its own, to which other threads
+pass calls and from which they take events."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ WAITS_FOR_ITSELF: Final = (
     "this would block the loop that runs the worker, so the job could never end: await the async method"
 )
 TASKS_END_SECONDS: Final = 1.0
-"""How long hooks and the like, which run on the loop by themselves, may take when it is closed."""
+"""Tasks that still run on the loop when it is closed, such as hooks, get this long to end."""
 CALLED_FROM_ITS_LOOP: Final = (
     "this code (a hook, for example) runs on the loop that app.sync would wait for: await the async method"
 )
@@ -36,7 +37,8 @@ CLOSES_BENEATH_WORKER: Final = (
 
 
 class Portal:
-    """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
+    """One event loop in one daemon thread, which starts at the first use. After a fork, the child process starts its
+    own."""
 
     def __init__(self, app_state: AppState) -> None:
         self._app_state = app_state
@@ -46,17 +48,18 @@ class Portal:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
-        """Held by whoever starts a call or the thread, and by whoever ends both."""
+        """A thread holds this lock while it starts a call or the loop, or ends them."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._calls = set[Future[Any]]()
-        """Those under way that the store answers."""
+        """The running calls that end when the store answers."""
         self._waits = set[Future[Any]]()
-        """Those under way that end when a job does, or never."""
+        """The running calls that end when a job ends, which may never happen."""
         self._ended = WeakSet[Future[Any]]()
-        """Waits that were under way when this was closed."""
+        """The waits that were ended because the portal was closed."""
 
     def start(self, work: Coroutine[Any, Any, T], *, waits: bool = False) -> Future[T]:
+        """Starts a coroutine on the loop. `waits` says that it ends only when a job does."""
         if self._is_own_thread():
             work.close()
             raise RuntimeError(CALLED_FROM_ITS_LOOP)
@@ -68,9 +71,10 @@ class Portal:
         return call
 
     def call(self, work: Coroutine[Any, Any, T], *, waits: bool = False) -> T:
+        """Runs a coroutine on the loop and returns its result."""
         try:
             self._app_state.begin_use()
-        except Warning:  # where the user turns warnings into errors
+        except Warning:  # The user may turn warnings into errors.
             work.close()
             raise
         call = self.start(work, waits=waits)
@@ -82,27 +86,28 @@ class Portal:
             raise RopewalkError("app.sync was closed while this waited") from None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """For calls that end only when a job does: refused where they would wait for themselves."""
+        """Runs a coroutine that ends only when a job does. Raises RuntimeError if the calling thread would have to run
+        that job."""
         if self.would_wait_for_itself():
             work.close()
             raise RuntimeError(WAITS_FOR_ITSELF)
         return self.call(work, waits=True)
 
     def would_wait_for_itself(self) -> bool:
-        """Whether the thread that asks runs this app's worker."""
+        """Whether the calling thread runs a worker of this app."""
         try:
             return self._app_state.runs_worker_on(asyncio.get_running_loop())
         except RuntimeError:
             return False
 
     def listen(self, events: AsyncIterator[Event]) -> SyncEvents:
-        """Events from now on, until they or this portal are closed."""
+        """Returns a stream of the events from now on, until it or the portal is closed."""
         stream = SyncEvents(events, self)
         self._streams.add(stream)
         return stream
 
     def open(self) -> None:
-        """Open the store, and close it again where that fails."""
+        """Opens the store, and closes the portal again if that fails."""
         try:
             self.call(self._app_state.open())
         except BaseException:
@@ -110,9 +115,9 @@ class Portal:
             raise
 
     def close(self) -> None:
-        """Release the store and end the thread. Waits end with an error, other calls are answered before.
+        """Closes the store and ends the thread. Waits end with an error; other calls get their answers before.
 
-        The next call begins anew.
+        The next call starts a new thread and opens the store again.
         """
         if self._is_own_thread():
             raise RuntimeError(CALLED_FROM_ITS_LOOP)
@@ -126,14 +131,14 @@ class Portal:
             for each in tuple(self._waits):
                 self._ended.add(each)
                 each.cancel()
-            wait(tuple(self._calls))  # to cancel one in the middle of a change of the store would leave that half done
+            wait(tuple(self._calls))  # A call that is cancelled in the middle of a change might leave it half done.
             try:
                 asyncio.run_coroutine_threadsafe(self._end(), loop).result()
             finally:
                 self._stop(loop)
 
     async def _end(self) -> None:
-        """On the loop. What is still to be done there, such as a look at the store, is done before the store closes."""
+        """Ends the tasks of the loop and closes the store. Tasks that read the store get a moment to end before."""
         try:
             if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
                 await asyncio.wait(tasks, timeout=TASKS_END_SECONDS)
@@ -145,20 +150,21 @@ class Portal:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        assert self._thread is not None, "it runs the loop"
+        assert self._thread is not None, "the thread runs the loop"
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         loop.close()
         self._loop = self._thread = None
 
     def stop_listening(self) -> None:
+        """Closes all streams of events."""
         for stream in list(self._streams):
             stream.close()
 
     @contextmanager
     def _locked(self) -> Generator[None]:
         if self._process != os.getpid():
-            self._begin()  # in a fork there is no such thread, and nobody to release a lock that one held
+            self._begin()  # A forked process has no such thread, and no thread that could release the lock.
         with self._lock:
             yield
 
@@ -174,7 +180,7 @@ class Portal:
 
 
 class BlockingFace(Protocol[C_co]):
-    """The blocking face of an async client."""
+    """A blocking client: an async client, and the portal that runs it."""
 
     @property
     def client(self) -> C_co: ...
@@ -184,7 +190,7 @@ class BlockingFace(Protocol[C_co]):
 
 
 class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
-    """A descriptor that exposes an async method of a client as a blocking one: same name, types and docs."""
+    """A descriptor that makes a blocking method of an async method of a client, with the same name, types and docs."""
 
     def __init__(self, verb: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._verb = verb
@@ -199,7 +205,8 @@ class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
 
 
 class _Mailbox:
-    """Between the loop that events come from and the thread that takes them; a full one loses the oldest."""
+    """A queue from the loop that sends events to the thread that reads them. If it is full, the oldest event is
+    lost."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=10_000)
@@ -207,6 +214,7 @@ class _Mailbox:
         self._ended = False
 
     async def fill(self, events: AsyncIterator[Event]) -> None:
+        """Adds all events to the queue, and ends it after the last one."""
         try:
             async for event in events:
                 with self._changed:
@@ -216,7 +224,7 @@ class _Mailbox:
             self.end()
 
     def take(self) -> Event:
-        """Waits for one. Raises StopIteration once there will be no more."""
+        """Waits for the next event and returns it. Raises StopIteration if no more events will come."""
         with self._changed:
             while not self._events:
                 if self._ended:
@@ -225,23 +233,26 @@ class _Mailbox:
             return self._events.popleft()
 
     def end(self) -> None:
+        """Has `take` raise StopIteration once the queue is empty."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def clear(self) -> None:
+        """Removes the events that nobody has taken."""
         with self._changed:
             self._events.clear()
 
 
 async def _answered() -> None:
-    """What was started on the same loop before has begun once this is answered."""
+    """When this has run, everything that was started on the same loop before has begun."""
 
 
 class SyncEvents(Iterator[Event]):
-    """Events for blocking code: each `next` waits for one. It listens from when it is made until it is closed.
+    """An iterator over events for blocking code. Each `next` waits for an event. It receives events from the moment it
+    is made until it is closed.
 
-    Closing it, from any thread, ends an iteration that waits; so does closing the app.
+    An iteration that waits ends when any thread closes the iterator or the app.
 
     >>> with app.sync.events() as events:
     ...     for event in events:
@@ -275,7 +286,7 @@ class SyncEvents(Iterator[Event]):
             self._filling.cancel()
 
     def close(self) -> None:
-        """Stop listening. Closing it again does nothing."""
+        """Stop receiving events. Closing the iterator again does nothing."""
         self._filling.cancel()
         self._mailbox.end()
         self._mailbox.clear()

@@ -1,4 +1,4 @@
-"""The client of the app itself: it has a tenant like every client, and can do what concerns all tenants."""
+"""The client of the app itself: it has a tenant like every client, and also the methods that concern all tenants."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ from ropewalk.ports.store.limits import LimitUse
 
 
 class StoreClient(Client):
-    """What `app` offers beside the verbs of one tenant. A client that `tenant` gives out has none of this."""
+    """The methods of `app` in addition to those of one tenant. A client that `tenant` returns has none of them."""
 
     _store_wide = True
 
     def tenant(self, name: str) -> Client:
-        """A client for the jobs of another tenant, which can do nothing beyond that tenant."""
+        """Return a client for the jobs of another tenant, which cannot reach any other tenant."""
         return Client(self._app_state, self._name(name, "tenant"))
 
     def operator(self, tenant: str) -> StoreClient:
-        """A client for whoever runs the store: it looks after this tenant's jobs, and has all that the app has."""
+        """Return a client for the jobs of a tenant that also has the methods of the app, for the operators of the
+        store."""
         return StoreClient(self._app_state, self._name(tenant, "tenant"))
 
     async def workers(self) -> list[WorkerCard]:
-        """The workers of the store, whichever tenants they serve."""
+        """Return the workers of the store, whatever tenants they serve."""
         return await (await self._store()).workers()
 
     async def drain_worker(self, worker_id: str) -> None:
-        """Tell a worker, wherever it runs, to stop as SIGTERM would: it finishes what runs and gives the rest back.
+        """Ask a worker, wherever it runs, to stop as after SIGTERM: it finishes its running jobs and gives back the
+        rest.
 
-        It hears of it at once where wake-ups arrive, else within a third of its lease. Raises NotFound.
+        The worker learns of it at once if wake-ups arrive, and otherwise within a third of its lease. Raises NotFound.
         """
         checks.text(worker_id, "worker_id")
         if not await (await self._store()).drain(worker_id):
@@ -58,9 +60,9 @@ class StoreClient(Client):
         rate: Rate | None = None,
         every_tenant: bool = False,
     ) -> None:
-        """Limit a queue, a type or a key, from the next claim on; a limit that is there is replaced.
+        """Limit a queue, a type or a key from the next claim on. An existing limit is replaced.
 
-        It holds for the jobs of this tenant, or with `every_tenant` for those of all tenants together.
+        The limit applies to the jobs of this tenant, or with `every_tenant` to those of all tenants together.
 
         >>> await app.set_limit(key="stripe", concurrency=5, rate=Rate(100, per=1))
         >>> await app.set_limit(key="customer:*", concurrency=1)    # for each such key separately
@@ -75,21 +77,25 @@ class StoreClient(Client):
         key: str | None = None,
         every_tenant: bool = False,
     ) -> bool:
-        """Take a limit away. False: there was none. One that code declares comes back when the next worker starts."""
-        return await self._take_limit_away(queue, type, key, every_tenant=every_tenant)
+        """Remove a limit. Returns False if there was none. A limit that code declares is stored again when the next
+        worker starts."""
+        return await self._remove_limit(queue, type, key, every_tenant=every_tenant)
 
     async def limits(self, *, every_tenant: bool = False) -> list[LimitUse]:
-        """Every limit of this tenant, or of all tenants together, by kind and name, with what runs under it now."""
+        """Return every limit of this tenant, or of all tenants together, with the number of jobs that run under it
+        now."""
         return await self._limits(every_tenant=every_tenant)
 
     async def quotas(self) -> list[Quota]:
-        """Every quota that was set, of all tenants, by tenant."""
+        """Return the quotas of all tenants, ordered by tenant."""
         return await QUOTAS.of(await self._store()).quotas()
 
     async def events(self, *, every_tenant: bool = False, failures_only: bool = False) -> AsyncIterator[Event]:
-        """What happens in this process, after each commit, from now on. Other processes' events are not here.
+        """Yield the events of this process, after each commit, from now on. Events of other processes are not among
+        them.
 
-        failures_only: attempts and jobs that failed, expired or were lost; jobs that complete cost nothing then.
+        failures_only: only events about attempts and jobs that failed, expired or were lost; a job that completes then
+            costs nothing.
         """
         async for event in self._events(every_tenant=every_tenant, failures_only=failures_only):
             yield event

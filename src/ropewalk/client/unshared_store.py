@@ -1,8 +1,8 @@
-"""An app that was given no URL keeps its jobs in the memory of its process: a program hears of it, a test does not.
+"""An app without a URL keeps its jobs in the memory of its process. A program is warned of this; a test is not.
 
-A test is what pytest or unittest runs. pytest says so in the environment, which the programs that a test starts
-inherit; of unittest a test case is running in some thread. That one of them is imported says nothing: many libraries
-import them.
+A test is code that pytest or unittest runs. pytest sets environment variables, which programs that a test starts
+inherit. unittest is recognised by a test case that runs in some thread. It would not be enough to check whether one of
+them is imported, because many libraries import them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ RUN_BY_UNITTEST: Final = ("unittest.case", "unittest.async_case")
 
 
 def warn_unshared() -> None:
+    """Warns that the jobs are only in this process, except in a test."""
     if not in_a_test():
         warn(
             "this app was given no URL, so its jobs are in the memory of this process: no other process can reach "
@@ -28,6 +29,7 @@ def warn_unshared() -> None:
 
 
 def in_a_test() -> bool:
+    """Whether pytest or unittest runs this code."""
     return any(name in os.environ for name in SET_BY_PYTEST) or _unittest_runs()
 
 

@@ -1,4 +1,4 @@
-"""Enqueueing inside the caller's own transaction, and what is told once it committed."""
+"""Jobs are submitted inside a transaction of the user (`connection=`), and published when the user commits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ T = TypeVar("T")
 
 
 class LoopThread(Protocol):
-    """A loop in another thread: `call` waits for the answer."""
+    """An event loop in another thread. `call` runs a coroutine there and waits for its result."""
 
     def call(self, work: Coroutine[Any, Any, T]) -> T: ...
 
 
 async def submit_within(app_state: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
-    """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
+    """Submits in the transaction of the connection, on the loop that the connection belongs to. A blocking connection
+    is used in this thread, as its owner uses it."""
     join = await USER_TRANSACTIONS.of(app_state.store).join(connection, submissions)
     with app_state.traced(submissions) as traced:
         after_commit = _publisher(app_state, traced, asyncio.get_running_loop())
@@ -36,7 +37,8 @@ async def submit_within(app_state: AppState, connection: UserConnection, submiss
 def submit_within_here(
     app_state: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: LoopThread
 ) -> Answers:
-    """The same in this very thread, for code without a loop. What is not the connection's happens on the portal's."""
+    """Submits in the transaction of a blocking connection, from code without an event loop. The connection is used in
+    this thread, and everything else happens on the loop of the portal."""
     join, loop = portal.call(_joined(app_state, connection, submissions))
     if isinstance(join, Awaited):
         raise InvalidInput(
@@ -55,7 +57,8 @@ async def _joined(
 
 
 def _publisher(app_state: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
-    """A commit is told in any thread. Hooks are called on the loop; where that is closed, nobody listens any more."""
+    """Returns the function to call after the commit, in any thread. It wakes workers, counts the jobs, and has hooks
+    called on `loop` unless that is closed."""
 
     def committed(answers: Answers) -> None:
         pairs = zip(submissions, answers, strict=True)

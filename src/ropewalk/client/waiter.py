@@ -1,9 +1,9 @@
-"""Waits for something to end (a job, a group, a chain): by hint, with a slow poll behind it in case hints are lost.
+"""A waiter waits until a job, a group or a chain has ended. A hint wakes it; a slow poll makes up for lost hints.
 
-While the store is away, waits go on for a minute; then they raise StoreUnavailable. Any other error is raised at once.
+While the store is away, waits go on for a minute and then raise StoreUnavailable. Any other error is raised at once.
 
-All waits of one kind on one loop share one check of the store, however many there are. A check knows what it means that
-a thing of its kind has ended (completion_checks.py).
+All waits for things of one kind on one event loop share one check of the store, however many there are. The three
+checks (JobCompletion, GroupCompletion, ChainCompletion) know what it means that a thing of their kind has ended.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from ropewalk.ports.store.workflows import GroupRecord
 from ropewalk.runtime.wake import Wake
 
 POLL_SECONDS: Final = 0.5
+"""Everything that somebody waits for is checked this often, even without a hint."""
 AWAY_SECONDS_MAX: Final = 60.0
-"""How long the store may be away before waits raise. It counts from the first check that failed."""
+"""The store may be away for this long, counted from the first check that failed, before waits raise."""
 IDS_MAX: Final = 500
+"""One check asks for this many things at most."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -37,33 +39,35 @@ _Key = tuple[str, str]
 
 
 class CheckAnswer(Struct, Generic[T_co], frozen=True):
-    """What a check found out about one thing; `answer` is None while the thing has not ended."""
+    """What a check found out about one thing. `answer` is None while the thing has not ended."""
 
     answer: T_co | None = None
     watch: str | None = None
-    """The id to listen for, where it differs from the one asked about (the last member of a chain)."""
+    """The id of another job whose hints concern this thing: the last member of a chain."""
     gone: str | None = None
-    """What no longer exists of the thing, so that its answer is lost."""
+    """The message of a NotFound, if the thing has ended but its answer no longer exists."""
 
 
 class CompletionCheck(Protocol[T_co]):
-    """Asks the store whether jobs, groups or chains have ended."""
+    """A function that asks the store whether things of one kind have ended."""
 
     what: str
-    """The kind of thing, for messages: job, group or chain."""
+    """The word for the kind in messages: job, group or chain."""
 
     def __call__(self, tenant: str, ids: list[str]) -> Awaitable[Mapping[str, CheckAnswer[T_co]]]:
-        """The answers about those that exist, by id."""
+        """Returns the answers about the things that exist, by id."""
         ...
 
 
 class WaitBound(Protocol):
-    """Ends waits that cannot end by themselves, with an error."""
+    """Waits for an answer in place of the waiter, and raises if the answer can never come. Rehearsals set one."""
 
     async def __call__(self, answer: asyncio.Future[T], /) -> T: ...
 
 
 class Waiter(Generic[T]):
+    """All waits for things of one kind on one event loop."""
+
     def __init__(
         self, check: CompletionCheck[T], notifier: Notifier, runtime: Runtime, bound: WaitBound | None = None
     ) -> None:
@@ -72,17 +76,20 @@ class Waiter(Generic[T]):
         self._notifier = notifier
         self._runtime = runtime
         self._waiting: dict[_Key, list[asyncio.Future[T]]] = defaultdict(list)
+        """The futures of the waits, by (tenant, id)."""
         self._watched: dict[_Key, str] = {}
+        """The other id whose hints concern a thing (CheckAnswer.watch)."""
         self._hinted: set[str] = set()
         self._wake = Wake(runtime)
         self._looking = False
         self._check_all = False
         self._away_since: float | None = None
-        """When the first check since the last answer of the store failed; None where the last check was answered."""
+        """The time of the first check that failed since the last answer of the store; None if the last check was
+        answered."""
         self._unsubscribe: Unsubscribe | None = None
 
     async def wait(self, tenant: str, wanted: str, timeout_seconds: float | None) -> T:
-        """What the check answers once the thing has ended. Raises NotFound, WaitTimeout."""
+        """Waits until the thing has ended and returns the answer of the check. Raises NotFound and WaitTimeout."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         key = (tenant, wanted)
         self._waiting[key].append(answer)
@@ -107,7 +114,7 @@ class Waiter(Generic[T]):
             self._runtime.spawn(self._look(), name=f"ropewalk-{self._completion.what}-waiter")
 
     def _on_hint(self, hint: Hint) -> None:
-        """Any thread."""
+        """Wakes the waiter if a hint says that one of its things may have ended. Any thread may call this."""
         if hint.many or not self._ids.isdisjoint(hint.finished):
             if hint.many:
                 self._check_all = True
@@ -125,7 +132,7 @@ class Waiter(Generic[T]):
                 await self._check(everything=not woken)
         finally:
             self._looking = False
-            self._away_since = None  # nobody asks any more, so nobody knows
+            self._away_since = None  # Without a wait nothing is checked, so this says nothing about the next one.
             if self._unsubscribe is not None:
                 self._unsubscribe()
                 self._unsubscribe = None
@@ -146,33 +153,34 @@ class Waiter(Generic[T]):
             found = await self._completion(tenant, ids)
         except Exception as error:
             if isinstance(error, StoreUnavailable) and self._may_come_back():
-                self._hinted.update(ids)  # looked at again with the next poll, or sooner
+                self._hinted.update(ids)  # They are checked again with the next poll or hint.
                 return
             for wanted in ids:
                 self._answer((tenant, wanted), error)
             return
         self._away_since = None
         for wanted in ids:
-            seen = found.get(wanted)
-            if seen is None:
+            result = found.get(wanted)
+            if result is None:
                 missing = NotFound(f"no {self._completion.what} {wanted!r} (never submitted here, or deleted)")
                 self._answer((tenant, wanted), missing)
-            elif seen.gone is not None:
-                self._answer((tenant, wanted), NotFound(seen.gone))
-            elif seen.answer is not None:
-                self._answer((tenant, wanted), seen.answer)
-            elif seen.watch is not None and (tenant, wanted) in self._waiting:
-                self._watch((tenant, wanted), seen.watch)
+            elif result.gone is not None:
+                self._answer((tenant, wanted), NotFound(result.gone))
+            elif result.answer is not None:
+                self._answer((tenant, wanted), result.answer)
+            elif result.watch is not None and (tenant, wanted) in self._waiting:
+                self._watch((tenant, wanted), result.watch)
 
     def _may_come_back(self) -> bool:
-        """The store is away: whether it is worth waiting for it."""
+        """Records that the store is away. Returns whether waits should go on."""
         now = self._runtime.monotonic()
         if self._away_since is None:
             self._away_since = now
         return now - self._away_since < AWAY_SECONDS_MAX
 
     def _watch(self, key: _Key, other: str) -> None:
-        """From now on its hints concern us; one that came before we listened is made up for by looking again."""
+        """Lets hints about another job wake the wait for this thing. The thing is checked once more, because a hint may
+        have come before."""
         if self._watched.get(key) != other:
             self._watched[key] = other
             self._hinted.add(other)
@@ -202,6 +210,8 @@ class Waiter(Generic[T]):
 
 
 class JobCompletion:
+    """Checks whether jobs have ended. The answer is the record of the job."""
+
     what = "job"
 
     def __init__(self, store: Store) -> None:
@@ -213,14 +223,17 @@ class JobCompletion:
 
 
 class ClosedGroupRecord(Struct, frozen=True):
-    """A group that closed: its root, and what is kept about it where it has more than that."""
+    """A closed group: its root job, and its record, which is None if the group contains only the root."""
 
     root: JobRecord
     record: GroupRecord | None
 
 
 class GroupCompletion:
-    """A group without a record is only its root. Whoever waits is made known first, so that it is no orphan."""
+    """Checks whether groups have closed. A group without a record contains only its root.
+
+    The store is informed of the wait first, so that the group is not reported as an orphan group.
+    """
 
     what = "group"
 
@@ -231,15 +244,16 @@ class GroupCompletion:
 
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, CheckAnswer[ClosedGroupRecord]]:
         roots = (await self._store.get(tenant, ids)).jobs
-        await self._awaited.tell(self._groups, tenant, list(roots.values()))
-        # In this order: a root that had ended has queued by then whatever it will ever queue.
+        await self._awaited.inform(self._groups, tenant, list(roots.values()))
+        # The records are read after the roots, because a root that has ended queues no more jobs.
         ended = [job_id for job_id, job in roots.items() if job.terminal]
         records = await self._groups.groups(tenant, ended) if ended else {}
         return {job_id: CheckAnswer(_closed(job, records.get(job_id))) for job_id, job in roots.items()}
 
 
 class ChainCompletion:
-    """A chain ends with a member that ends without continuing; until then its last member is the one to watch."""
+    """Checks whether chains have ended, which they do with a member that ends without a continuation. The answer is the
+    record of that member; until then the last member is watched."""
 
     what = "chain"
 
@@ -247,12 +261,12 @@ class ChainCompletion:
         self._store = WORKFLOWS.of(store)
 
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, CheckAnswer[JobRecord]]:
-        seen: dict[str, CheckAnswer[JobRecord]] = {}
+        answers: dict[str, CheckAnswer[JobRecord]] = {}
         for job_id in ids:
             members = await self._store.chain(tenant, job_id, last=1)
             if members:
-                seen[job_id] = _end(job_id, members[-1])
-        return seen
+                answers[job_id] = _end(job_id, members[-1])
+        return answers
 
 
 def _end(job_id: str, last: JobRecord) -> CheckAnswer[JobRecord]:

@@ -1,1 +1,1 @@
-"""What can be seen of a running system: events, metrics, traces, and the doctor."""
+"""What users can observe of a running system: events, metrics, traces, and the findings of the doctor."""

@@ -1,4 +1,7 @@
-"""What happened, told after the commit to hooks and listeners. Nobody listening costs nothing; nobody can disturb."""
+"""Events say what happened to jobs. After each commit the hub sends them to hooks and streams.
+
+An event without a listener costs nothing, and an error of a listener is reported and disturbs nothing else.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.domain.user_calls import as_error, guarded, guarded_await
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.event_stream import EventStream
+from ropewalk.observe.outage_log import OutageLog
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.submission import Accepted
 
@@ -51,8 +55,8 @@ EventKind: TypeAlias = Literal[
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made,
-    `backlog` about the job that waited longest."""
+    """One thing that happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job
+    that the schedule made, and `backlog` about the job that waited longest."""
 
     kind: EventKind
     job_id: str
@@ -60,25 +64,27 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     queue: str
     tenant: str
     at_us: Instant
-    """when, in µs since 1970 (UTC); `at` is the same as a datetime"""
+    """The time of the event in µs since 1970 (UTC); `at` is this time as a datetime."""
     attempt: int
     group_id: str
     will_retry: bool | None = None
-    """of `failed`: whether another attempt follows"""
+    """Whether another attempt follows; only `failed` has it."""
     error: ErrorInfo | None = None
     percent: float | None = None
     message: str | None = None
     worker: str | None = None
     skipped: bool = False
-    """of `succeeded`: it never ran, because its dependencies failed and it asked to be passed over then"""
+    """Whether the job succeeded without running, because its dependencies failed and its `on_unsatisfied` says so; only
+    `succeeded` has it."""
     schedule: str | None = None
-    """of `schedule_fired`: its name"""
+    """The name of the schedule; only `schedule_fired` has it."""
     fire_time: datetime | None = None
-    """of `schedule_fired`: when it was due"""
+    """The time at which the schedule was due; only `schedule_fired` has it."""
 
     @property
     def at(self) -> datetime:
-        """Made when asked for: it takes as long as telling a hook does, and most hooks do not look."""
+        """The time of the event. It is computed when it is read, because that takes as long as calling a hook, and most
+        hooks do not read it."""
         return to_datetime(self.at_us)
 
     def __repr__(self) -> str:
@@ -87,7 +93,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
 
 
 Queued: TypeAlias = tuple[NewJob, str]
-"""a job that is new to the store, and its group"""
+"""A job that is new to the store, and the id of its group."""
 EventHook: TypeAlias = Callable[[Event], Awaitable[object] | object]
 ErrorHook: TypeAlias = Callable[[BaseException, str], object]
 
@@ -112,7 +118,7 @@ _WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: 
 
 
 class EventHub:
-    """Fans events out to the app's hook, the type's hook and the streams of this process."""
+    """Sends events to the hook of the app, to the hook of the job's type and to the streams of this process."""
 
     def __init__(
         self,
@@ -124,15 +130,15 @@ class EventHub:
         secret_keys: Collection[str] = (),
     ) -> None:
         self.meter = meter
-        """counts, where the app does"""
+        """The meter that counts what happens; None if the app has no metrics."""
         self._runtime = runtime
         self._on_error = on_error
         self._secret_keys = secret_keys
-        """Names that the app hides in what it logs, beside those that are always hidden."""
+        """The names that the app hides in what it logs, in addition to those that are always hidden."""
         self._listeners: tuple[EventHook, ...] = () if on_event is None else (on_event,)
-        """those who hear of every type"""
+        """These listeners get the events of every type."""
         self._failure_listeners: tuple[EventHook, ...] = ()
-        """Those who hear only of what did not go well, and cost nothing where everything does."""
+        """These listeners get only failures, so that they cost nothing while all jobs succeed."""
         self._type_hooks: dict[str, EventHook] = {}
         self._now = runtime.now
         self._deliver: EventHook = self.emit
@@ -140,18 +146,19 @@ class EventHub:
         self._choose_delivery()
 
     def hook_type(self, name: str, hook: EventHook) -> None:
+        """Has the hook called with every event about jobs of this type."""
         self._type_hooks[name] = hook
         self._choose_delivery()
 
     def has_listener(self, job_type: str) -> bool:
-        """Whether anybody would hear an event of this type: ask before building one."""
+        """Whether anybody listens to events of this type. Callers ask this before they make an event."""
         return bool(self._listeners) or job_type in self._type_hooks
 
-    # Every job comes by the next two, so they do by themselves what event_of and emit do: each call further in took a
-    # tenth of the time in which a hook is told.
+    # Every job comes through the next two methods, so they contain what event_of and emit do: each further call took a
+    # tenth of the time that a hook takes.
 
     def emit_about(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
-        """What happens to a job just now."""
+        """Sends an event about a job that happens now."""
         if not self._listeners and job.type not in self._type_hooks:
             return
         event = Event(
@@ -174,7 +181,7 @@ class EventHub:
             self.report(as_error(error), "on_event")
 
     def emit_changes(self, changes: Sequence[Change], at: Instant) -> None:
-        """What became of jobs in one commit."""
+        """Sends the events about the changes of one commit."""
         if self._failure_listeners:
             self._emit_failures(changes, at)
         if not self.has_listeners:
@@ -215,7 +222,7 @@ class EventHub:
                     listener(event)
 
     def publish_accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
-        """A submission the store took."""
+        """Counts the jobs of a submission that are new to the store, and sends events about them."""
         if self.meter is None and not self.has_listeners:
             return
         fresh = without_duplicates(jobs, answers)
@@ -223,11 +230,12 @@ class EventHub:
         self.emit_queued(fresh)
 
     def count_queued(self, fresh: Sequence[Queued]) -> None:
-        """In any thread."""
+        """Counts new jobs. Any thread may call this."""
         if self.meter is not None:
             self.meter.queued([new for new, _ in fresh])
 
     def emit_queued(self, fresh: Sequence[Queued]) -> None:
+        """Sends the events about new jobs."""
         if fresh and self.has_listeners:
             now = self._runtime.now()
             for new, group_id in fresh:
@@ -236,10 +244,11 @@ class EventHub:
 
     @property
     def has_listeners(self) -> bool:
-        """Whether anybody listens to anything: ask before looking something up for an event."""
+        """Whether anybody listens at all. Callers ask this before they read something for an event."""
         return bool(self._listeners or self._type_hooks)
 
     def emit(self, event: Event) -> None:
+        """Sends an event to all its listeners."""
         listeners = self._listeners
         if self._type_hooks and (hook := self._type_hooks.get(event.type)) is not None:
             listeners = *listeners, hook
@@ -252,7 +261,8 @@ class EventHub:
                 self.report(as_error(error), "on_event")
 
     async def failures(self) -> AsyncGenerator[Event]:
-        """Failed, expired, buried and lost jobs of this process, from now on, as `stream` tells of everything."""
+        """Yields the events about attempts and jobs that failed, expired or were lost in this process, from now on. A
+        reader that falls 10 000 events behind loses the oldest."""
         stream = EventStream(10_000)
         self._failure_listeners += (stream.put,)
         try:
@@ -262,7 +272,7 @@ class EventHub:
             self._failure_listeners = tuple(listener for listener in self._failure_listeners if listener != stream.put)
 
     async def stream(self) -> AsyncGenerator[Event]:
-        """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
+        """Yields all events of this process, from now on. A reader that falls 10 000 events behind loses the oldest."""
         stream = EventStream(10_000)
         self._listeners += (stream.put,)
         self._choose_delivery()
@@ -274,19 +284,21 @@ class EventHub:
             self._choose_delivery()
 
     def loop_failed(self, error: BaseException, name: str) -> None:
-        """A background loop failed, and is about to be started again."""
+        """Reports that a background loop failed; its supervisor is about to start it again."""
         if self.meter is not None:
             self.meter.restarted(name)
         self.report(error, name)
 
     def report(self, error: BaseException, phase: str) -> None:
-        """An error that must not disturb: counted, and to on_error, else to the log."""
+        """Counts an error that must not stop anything else, and passes it to `on_error`; without that hook it is
+        logged."""
         if self.meter is not None:
             self.meter.erred(phase)
         try:
             guarded(self._report_or_log, error, phase)
         except Exception as broken:
-            # A filter or handler of the user's logging raised: nobody is left to tell, and no loop may end of it.
+            # A filter or handler of the user's logging raised. Nothing but stderr is left, and no loop may end because
+            # of it.
             traceback.print_exception(shown_error(broken, self._secret_keys))
 
     def _report_or_log(self, error: BaseException, phase: str) -> None:
@@ -304,11 +316,11 @@ class EventHub:
             logger.error("error in %s: %s", phase, safe_error_text(error, self._secret_keys), exc_info=shown)
 
     def store_is_back(self, seconds: float) -> None:
-        """The store answers again, so long after the first call that failed."""
+        """Logs that the store answers again, this many seconds after the first call that failed."""
         self._outage.log_end(seconds)
 
     def _choose_delivery(self) -> None:
-        """Whom to tell of an event of any type: where only one listens that one itself, else the way to all of them."""
+        """Chooses how events are sent: directly to the listener if there is only one, and otherwise through `emit`."""
         self._deliver = self._listeners[0] if len(self._listeners) == 1 and not self._type_hooks else self.emit
 
     def _finish_hook(self, answer: object) -> None:
@@ -320,35 +332,6 @@ class EventHub:
             await guarded_await(answer)
         except Exception as error:
             self.report(error, "on_event")
-
-
-OUTAGE_LINE_EVERY_SECONDS: Final = 30.0
-
-
-class OutageLog:
-    """What the log says while the store is away: a line when that begins, one now and then, and one when it is over.
-
-    Every loop fails again and again meanwhile, always for the same reason, and where in our code says nothing.
-    """
-
-    def __init__(self) -> None:
-        self._logged_at: float | None = None
-        self._since_then = 0
-        """Number of errors that were not logged."""
-        self._open = False
-
-    def log(self, error: StoreUnavailable, phase: str, now: float) -> None:
-        if self._logged_at is not None and now - self._logged_at < OUTAGE_LINE_EVERY_SECONDS:
-            self._since_then += 1
-            return
-        more = f" ({self._since_then} more such errors since the last line)" if self._since_then else ""
-        logger.warning("the store is away, %s tries again: %s%s", phase, str(error) or type(error).__name__, more)
-        self._logged_at, self._since_then, self._open = now, 0, True
-
-    def log_end(self, seconds: float) -> None:
-        if self._open:
-            logger.warning("the store answers again, %.1f s after the first call that failed", seconds)
-        self._open = False
 
 
 def without_duplicates(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
@@ -379,13 +362,15 @@ def _event_of_move(change: Change, at: Instant) -> Event:
 
 
 def _event_of_last_attempt(job: JobRecord, error: ErrorInfo, at: Instant) -> Event:
-    """The attempt after which a job ends is told like every attempt before it; the end of the job follows."""
+    """Returns the event about the last attempt of a job that ended. Listeners get it before the event about the end, so
+    that they see every attempt."""
     if error.category is Category.WORKER_LOST:
         return structs.replace(event_of(job, "reclaimed", at), error=error)
     return structs.replace(event_of(job, "failed", at), will_retry=False, error=error)
 
 
 def event_of(job: JobRecord, kind: EventKind, at: Instant) -> Event:
+    """Returns an event about a job."""
     return Event(
         kind=kind,
         job_id=job.id,

@@ -1,4 +1,5 @@
-"""After a commit: tell hooks what happened to jobs and groups, and wake whoever waits for them or could run them."""
+"""After each commit, `publish` sends events about changed jobs and closed groups, counts metrics, and wakes waiters and
+workers."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from ropewalk.ports.store.consequences import ClosedGroup, Consequences, Moved
 from ropewalk.ports.store.core import Store
 
 HINT_IDS_MAX: Final = 200
+"""A hint names this many ended jobs at most; if more ended, it says that there are many."""
 NO_CONSEQUENCES: Final = Consequences()
 
 _COMPLETE: Final = Move.COMPLETE
@@ -25,16 +27,18 @@ _WAITING: Final = Status.WAITING
 
 
 class Change(Struct, frozen=True, gc=False):
+    """A change of one job in a commit: the job as it is now, and the move that was made."""
+
     job: JobRecord
     move: Move
     error: ErrorInfo | None
     attempt_error: ErrorInfo | None = None
-    """What the attempt failed with, where the job ended because of something else, such as its deadline."""
+    """The error of the attempt, if the job ended for another reason, such as its deadline."""
 
     @property
     def failed_with(self) -> ErrorInfo | None:
-        """The error of the attempt after which a job became a dead letter. None: no attempt failed, or the move itself
-        says so."""
+        """The error of the last attempt, if it needs an event of its own beside the event about the end of the job;
+        None if no attempt failed or the move itself says it."""
         return self.error if self.move is Move.BURY else self.attempt_error
 
 
@@ -49,10 +53,11 @@ def publish(
     freed: Iterable[str] = (),
     control: bool = False,
 ) -> None:
-    """Tell hooks, the meter and other workers what happened.
+    """Sends events, counts metrics, and wakes waiters and workers after a commit.
 
-    `consequences` followed from the changes, and `queued` was written with it. `freed` are queues in which a limit may
-    leave room now; `control` also wakes holders.
+    `consequences` are the changes that followed in the same transaction, and `queued` are the jobs that were written in
+    it. `freed` are the queues in which a limit may now admit jobs. `control` has all workers renew their leases at
+    once, so that they learn of cancellations.
     """
     finished: list[str] = []
     ready: set[str] = {*freed, *(new.queue for new in queued)}
@@ -60,7 +65,7 @@ def publish(
     fresh = [(new, new.group_id or new.id) for new in queued]
     for each in all_changes:
         job, move = each.job, each.move
-        if move is _COMPLETE:  # nearly always, and then there is nothing more to ask
+        if move is _COMPLETE:  # This is nearly always the case, and nothing else has to be checked then.
             finished.append(job.id)
         elif SETTLING.get(move) is _WAITING:
             if not job.unmet:
@@ -88,20 +93,21 @@ def publish(
 
 
 def _compensations(job: JobRecord) -> list[Queued]:
-    """The store wrote it with the failure; what it is follows from the job."""
+    """Returns the compensation that the store wrote together with the failure of a job. It is derived from the job."""
     if job.status not in (Status.FAILED, Status.DEAD_LETTER):
         return []
     follow_up = compensation(job)
-    assert follow_up is not None, "asked only where there is one"
+    assert follow_up is not None, "a job with on_failure that failed has a compensation"
     return [(follow_up, follow_up.group_id or follow_up.id)]
 
 
 def change_of(moved: Moved) -> Change:
+    """Returns the change for a job that the store moved as a consequence."""
     return Change(moved.job, moved.move, moved.job.error)
 
 
 async def _emit_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:
-    """The event is about the root: what that is, the store knows."""
+    """Sends the events about closed groups. Each is about the root of its group, which is read from the store."""
     try:
         for group in closed:
             root = (await store.get(group.tenant, [group.id])).jobs.get(group.id)

@@ -1,4 +1,5 @@
-"""Attempts and submissions as spans, where the app traces. A tracing system that raises is reported and left alone."""
+"""Spans for attempts, submissions and fires of schedules, if the app traces. An error of the tracing system is reported
+and changes nothing else."""
 
 from __future__ import annotations
 
@@ -17,9 +18,10 @@ from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.tracing import AttemptSpan, FireSpan, Tracing
 
 PHASE = "tracing"
+"""The phase under which errors of the tracing system are reported."""
 
 Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
-"""what a with statement tells"""
+"""The arguments that a `with` statement passes to `__exit__`."""
 
 
 def end_attempt_span(span: AttemptSpan, outcome: Outcome, events: EventHub) -> None:
@@ -31,7 +33,10 @@ def end_attempt_span(span: AttemptSpan, outcome: Outcome, events: EventHub) -> N
 
 
 def begin_fire_span(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
-    """The job of a fire is about to be written, unless somebody else is first: `fired` says that it was."""
+    """Begins the span of a fire whose job is about to be written; None without a tracing system.
+
+    Another worker may write the job first. `end_fire_span` says that this process wrote it.
+    """
     if tracing is None:
         return None
     try:
@@ -42,6 +47,7 @@ def begin_fire_span(schedule: str, job: NewJob, tracing: Tracing | None, events:
 
 
 def end_fire_span(span: FireSpan, events: EventHub) -> None:
+    """Records that the job of a fire was written by this process."""
     try:
         span.fired()
     except BaseException as error:
@@ -49,7 +55,8 @@ def end_fire_span(span: FireSpan, events: EventHub) -> None:
 
 
 class Sending:
-    """`with Sending(...) as submissions:` — where the app traces, their jobs carry the context of the span."""
+    """`with Sending(...) as submissions:` opens a span for sending them. Their jobs get the trace context of the
+    span."""
 
     def __init__(self, submissions: Sequence[Submission], tracing: Tracing, events: EventHub) -> None:
         self._submissions = submissions
@@ -78,4 +85,5 @@ class Sending:
 
 
 def _carrying(trace: str | None, submission: Submission) -> Submission:
+    """Returns the submission with this trace context in each of its jobs."""
     return structs.replace(submission, jobs=[structs.replace(new, trace=trace) for new in submission.jobs])

@@ -1,6 +1,7 @@
-"""What stands around a job that waits: parents, a pause, limits, whether a live worker serves it, what comes first.
+"""The facts from which `why` explains that a job is not running: its parents, a pause, limits, live workers that serve
+it, and the jobs before it.
 
-What a worker's card says to others: whether it is alive, and what it takes.
+They include what the card of a worker says: whether the worker is alive, and which jobs it serves.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from ropewalk.ports.store.leases import WorkerCard
 
 
 def is_alive(card: WorkerCard, now: Instant) -> bool:
-    """One that has not given a sign for a whole lease is taken for dead."""
+    """Whether the worker has renewed its leases within the length of a lease; otherwise it counts as dead."""
     return card.beat_at + card.lease_us > now
 
 
 def serves(card: WorkerCard, lane: LaneName) -> bool:
-    """Whether jobs of this lane are for it: of a type it registered, in a queue and of a tenant it was started for."""
+    """Whether the worker claims jobs of this lane: it serves their type, their queue and their tenant, and does not
+    drain."""
     return (
         not card.draining
         and lane.type in card.types
@@ -32,9 +34,11 @@ def serves(card: WorkerCard, lane: LaneName) -> bool:
 
 
 NAMED_MAX: Final = 3
+"""An explanation names this many parents at most."""
 
 
 async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
+    """Reads the facts about a job, and only those that its explanation needs."""
     diagnosis, bounds = DIAGNOSIS.if_declared(store), LIMITS.if_declared(store)
     if not job.terminal and diagnosis is not None and (damaged := await diagnosis.damage_of(job)):
         return WhyInputs(paused=False, served=True, ahead=0, damaged=tuple(damaged))

@@ -1,1 +1,1 @@
-"""The system behind the runtime port: clock, tasks, threads, wake-ups, supervised loops."""
+"""The implementation of the Runtime port by the real system, and what is built on it: wake-ups and supervised loops."""

@@ -1,10 +1,10 @@
-"""Keeps background loops alive: an error is reported, the loop backs off and starts again.
+"""A supervisor keeps background loops alive: if a loop fails, the supervisor reports the error, waits, and starts the
+loop again.
 
-A loop ends only when it returns by itself or is stopped: one in which something raised CancelledError, or whose task
-somebody else cancelled, is started again. While the store is away (StoreUnavailable) a loop waits for it, however long
-that takes: a new process could not reach the store either. A loop that keeps failing for another reason without a
-success for `give_up_seconds` makes a worker that does nothing and does not know it: the supervisor then calls
-`on_give_up`, if set.
+A loop ends only when it returns or is stopped. If something in the loop raised CancelledError, or if somebody else
+cancelled its task, the loop is started again. While the store is away (StoreUnavailable), a loop waits for it, however
+long that takes, because a new process could not reach the store either. If a loop fails for another reason and has no
+success for `give_up_seconds`, its worker would do nothing without knowing it, so the supervisor calls `on_give_up`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ropewalk.ports.runtime import Runtime, Task
 
 
 class Backing(Struct, frozen=True):
-    """How a failing loop is restarted."""
+    """The waits before a failing loop is started again, which double from `first_seconds` up to `max_seconds`, and the
+    time after which the supervisor gives up."""
 
     first_seconds: float = 0.05
     max_seconds: float = 5.0
@@ -30,11 +31,11 @@ class Backing(Struct, frozen=True):
 
 
 BACKING_OF_STORE_CALLS: Final = Backing(first_seconds=0.05, max_seconds=1.0)
-"""How a worker repeats calls of a store that a handler waits for, or that keep its leases."""
+"""The waits between the tries of a call that a handler waits for, or that renews leases."""
 
 
 class Supervisor:
-    """Holds the loops of one component, and its errors."""
+    """Runs the loops of one component, and reports their errors to `on_error`."""
 
     def __init__(
         self,
@@ -49,11 +50,11 @@ class Supervisor:
         self._tasks: list[Task] = []
         self._stopping = False
         self.ending = False
-        """Set when what the loops belong to is about to stop them. It may still need them until then, but that somebody
-        cancelled them is no news: `asyncio.run` cancels all tasks when it ends."""
+        """Whether the component is about to stop its loops. Until it does, a cancelled loop is still started again, but
+        its cancellation is not reported, because `asyncio.run` cancels all tasks when it ends."""
         self.on_give_up: Callable[[BaseException, str], object] | None = None
-        """What is called when a loop keeps failing. None means that loops are restarted for ever, which is right inside
-        somebody else's program, where ending is not ours to decide."""
+        """This is called when a loop keeps failing. None means that loops are restarted for ever, which is right inside
+        a user's program, because the library must not decide to end it."""
 
     def start(
         self,
@@ -61,7 +62,7 @@ class Supervisor:
         loop: Callable[[], Coroutine[Any, Any, None]],
         progress: Callable[[], object] | None = None,
     ) -> None:
-        """Keep `loop` running in the background. `progress` as in `keep`."""
+        """Keeps `loop` running in the background. For `progress` see `keep`."""
         if not self._stopping:
             self._tasks.append(self._runtime.spawn(self._kept(name, loop, progress), name=f"ropewalk-{name}"))
 
@@ -72,14 +73,14 @@ class Supervisor:
             await self.keep(name, loop, progress)
         except asyncio.CancelledError:
             if not self._stopping:
-                # Later, not at once: when the whole event loop is being ended, there is no later.
+                # The loop is not started at once: if the whole event loop is ending, this call never happens.
                 self._runtime.after(self._backing.first_seconds, lambda: self._cancelled(name, loop, progress))
             raise
 
     def _cancelled(
         self, name: str, loop: Callable[[], Coroutine[Any, Any, None]], progress: Callable[[], object] | None
     ) -> None:
-        """Somebody who is not the supervisor cancelled the task of a loop."""
+        """Starts a loop again whose task was cancelled by somebody other than the supervisor."""
         if not self._stopping and not self.ending:
             self._on_error(RuntimeError(f"the task of the loop {name} was cancelled, and it is started again"), name)
         self.start(name, loop, progress)
@@ -87,10 +88,10 @@ class Supervisor:
     async def keep(
         self, name: str, loop: Callable[[], Awaitable[None]], progress: Callable[[], object] | None = None
     ) -> None:
-        """Run `loop` until it returns; after an error wait, twice as long each time, and run it again.
+        """Runs `loop` until it returns. After an error it waits, twice as long each time, and runs the loop again.
 
-        `progress` answers a value that changes whenever the loop succeeds at something, such as the number of claims
-        that were answered. Without it a loop that ran for longer than the longest wait counts as having succeeded.
+        `progress` returns a value that changes whenever the loop has a success, such as the number of claims that were
+        answered. Without `progress`, a loop that ran for longer than the longest wait counts as a success.
         """
         failures = Failures(self._backing)
         while True:
@@ -111,6 +112,7 @@ class Supervisor:
             await self._runtime.sleep(spread(wait, self._runtime))
 
     async def stop(self) -> None:
+        """Cancels all loops and waits until they have ended."""
         self._stopping = True
         for task in self._tasks:
             task.cancel()
@@ -120,24 +122,26 @@ class Supervisor:
 
 
 def spread(seconds: float, runtime: Runtime) -> float:
-    """A wait that is up to half shorter, at random: those that failed together do not all try again together."""
+    """Returns the wait shortened by up to a half at random, so that loops which failed together do not all try again at
+    the same time."""
     return seconds * (0.5 + runtime.random() / 2)
 
 
 class Failures:
-    """The failures of one loop since it succeeded last: how long to wait after each, and when to give up.
+    """The failures of one loop since its last success, from which follow the wait after each failure and the time to
+    give up.
 
-    Time counts from the first failure, never from the beginning of the healthy run before it.
+    The time is counted from the first failure, and not from the start of the run that ended with it.
     """
 
     def __init__(self, backing: Backing) -> None:
         self._backing = backing
         self._pause = GrowingPause(backing.first_seconds, backing.max_seconds)
         self._broken_since: float | None = None
-        """When the loop first failed for a reason other than an absent store."""
+        """The time of the first failure for another reason than an absent store; None if there was none."""
 
     def add(self, error: Exception, now: float, *, succeeded_before: bool) -> float:
-        """Take in one more failure; the answer is how many seconds to wait before the next try."""
+        """Records one more failure. Returns how many seconds to wait before the next try."""
         if succeeded_before:
             self._pause.start_over()
             self._broken_since = None
@@ -148,5 +152,5 @@ class Failures:
         return self._pause.after()
 
     def hopeless(self, now: float) -> bool:
-        """Whether the loop has failed for so long, for another reason than an absent store, that waiting is no help."""
+        """Whether the loop has failed for `give_up_seconds` for another reason than an absent store."""
         return self._broken_since is not None and now - self._broken_since > self._backing.give_up_seconds

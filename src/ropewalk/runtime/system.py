@@ -1,14 +1,8 @@
-"""The real world behind the runtime seam: the only place that asks the system for time, chance, tasks and threads.
+"""The system runtime implements the Runtime port with the real clock, random numbers, tasks and threads. Only this
+module asks the system for them.
 
-Daemon threads for blocking calls: as many as are busy at once, reused when idle.
-
-Not concurrent.futures: its threads are joined at exit, so one stuck handler would hang the interpreter.
-
-Notices when the wall clock jumped: a laptop that slept, a clock that was stepped.
-
-By the store's clock every lease may then look expired although its holder is alive and well. After a jump a worker
-renews everything it holds at once, and takes nothing back from others until they had the time to do the same.
-Fences keep all of this safe; the guard keeps it from being wasteful.
+Blocking calls run in daemon threads. concurrent.futures is not used, because the interpreter joins its threads at exit,
+so that one stuck handler would keep the process from ending.
 """
 
 from __future__ import annotations
@@ -32,6 +26,8 @@ T = TypeVar("T")
 
 
 class DaemonThreads:
+    """A pool of daemon threads that grows to the number of calls that run at once, and reuses idle threads."""
+
     def __init__(self, name: str) -> None:
         self._name = name
         self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -39,7 +35,8 @@ class DaemonThreads:
         self._lock = threading.Lock()
 
     async def run(self, call: Callable[[], T]) -> T:
-        """The call's value or error. Cancelling stops the wait, never the call: a thread cannot be stopped."""
+        """Runs a call in a thread. Returns its value or raises its error. A cancellation ends only the wait for the
+        call, because a thread cannot be stopped."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         context = copy_context()
@@ -90,12 +87,21 @@ def _deliver(
 
 
 TOLERANCE_SECONDS: Final = 1.0
+"""The wall clock may run ahead of the monotonic clock by this much without counting as a jump."""
 HOLD_SECONDS: Final = 3.0
-"""several heartbeat ticks and a busy store"""
+"""The time that other workers get to renew their leases after a jump: several rounds of the heartbeat, even if the
+store is busy."""
 
 
 class ClockGuard:
-    """Asked from the worker's loop and from its heartbeat; a race between them only notices a jump twice."""
+    """Notices that the wall clock jumped forwards, because a computer slept or its clock was set.
+
+    By the store's clock every lease may then look expired although its holder is alive. So a worker renews all its
+    leases at once after a jump, and takes back no lease of others until they have had the time to do the same. The
+    fences keep the jobs safe in any case; the guard only avoids running them twice.
+
+    The worker's loop and its heartbeat both call the guard. A race between them only notices a jump twice.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -103,7 +109,7 @@ class ClockGuard:
         self._jumped_at: float | None = None
 
     def look(self) -> bool:
-        """True when the clock jumped since the last look."""
+        """Returns whether the clock has jumped since the last look."""
         ahead = self._wall_ahead()
         jumped = ahead - self._ahead > TOLERANCE_SECONDS
         self._ahead = ahead
@@ -113,15 +119,18 @@ class ClockGuard:
 
     @property
     def calm(self) -> bool:
-        """Long enough after a jump that every living worker has renewed its leases."""
+        """Whether the last jump, if there was one, is so long ago that every live worker has renewed its leases."""
         self.look()
         return self._jumped_at is None or self._runtime.monotonic() - self._jumped_at > HOLD_SECONDS
 
     def _wall_ahead(self) -> float:
+        """Returns the wall clock minus the monotonic clock, in seconds."""
         return self._runtime.now() / SECOND - self._runtime.monotonic()
 
 
 class SystemRuntime(Runtime):
+    """The runtime that apps use outside of tests."""
+
     def __init__(self) -> None:
         self._random = Random()  # noqa: S311 # spreads retries; no secret depends on it
         self._tasks: set[LoopTask] = set()
@@ -130,7 +139,7 @@ class SystemRuntime(Runtime):
     def now(self) -> int:
         return time.time_ns() // 1000
 
-    # Asked several times a job: without a frame of its own.
+    # This is called several times for each job, so it is the function itself, without a call in between.
     monotonic = staticmethod(time.monotonic)  # noqa: TID251 # pyright: ignore[reportAssignmentType]  the seam
 
     async def sleep(self, seconds: float) -> None:
@@ -150,7 +159,7 @@ class SystemRuntime(Runtime):
 
     def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> Task:
         task = LoopTask(work, name)
-        # asyncio keeps only weak references to tasks: one nobody holds may vanish in the middle.
+        # asyncio keeps only weak references to tasks, so a task without a reference may vanish before its end.
         self._tasks.add(task)
         task.on_end(lambda: self._tasks.discard(task))
         return task
@@ -166,11 +175,14 @@ class SystemRuntime(Runtime):
 
 
 class LoopTask(Task):
+    """A task on the loop that is running when it is made."""
+
     def __init__(self, work: Coroutine[Any, Any, object], name: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(work, name=name)
 
     def on_end(self, call: Callable[[], object]) -> None:
+        """Has `call` called when the task has ended."""
         self._task.add_done_callback(lambda _: call())
 
     def cancel(self) -> object:
@@ -183,7 +195,7 @@ class LoopTask(Task):
 
 
 class ThreadTask(Task):
-    """A coroutine on a loop of its own in a daemon thread: it must never keep the interpreter alive."""
+    """A coroutine on a loop of its own in a daemon thread, which does not keep the interpreter alive."""
 
     def __init__(self, main: Callable[[], Coroutine[Any, Any, object]], name: str) -> None:
         self._main = main

@@ -1,4 +1,5 @@
-"""Two ways to wait on one loop: `Wake` is remembered until one waiter saw it, `Signal` wakes all who wait now."""
+"""Two ways to wait on an event loop. A `Wake` stays set until its only waiter has seen it. A `Signal` wakes everybody
+who waits at that moment, and nobody who waits later."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from ropewalk.ports.runtime import Runtime
 
 
 class Wake:
-    """Created on the loop that waits, for one waiter. Setting it twice before it is seen wakes once."""
+    """A flag for which one task waits. It is created on the loop of that task, and setting it twice before the task has
+    seen it wakes the task once."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -18,21 +20,22 @@ class Wake:
         self._waiter: asyncio.Future[bool] | None = None
 
     def set(self) -> None:
-        """On the loop itself."""
+        """Wakes the waiter. Only the loop's own thread may call this."""
         self._is_set = True
         if self._waiter is not None:
             self._end_wait(woken=True)
 
     def set_threadsafe(self) -> None:
-        """From anywhere; a loop that is gone needs no waking."""
+        """Wakes the waiter from any thread. This does nothing if the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.set)
 
     def clear(self) -> None:
+        """Forgets that the flag was set, so that the next wait does not end at once."""
         self._is_set = False
 
     async def wait(self, timeout_seconds: float | None = None) -> bool:
-        """True when it was set (and clears it), False when the time was up."""
+        """Waits until the flag is set, clears it and returns True. Returns False if the time is up before."""
         if not self._is_set:
             self._waiter = self._loop.create_future()
             timer = None
@@ -55,17 +58,19 @@ class Wake:
 
 
 class Signal:
-    """Fired, it wakes everybody who waits at that moment and is forgotten."""
+    """An event without memory: firing it wakes everybody who waits at that moment."""
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[None]] = set()
 
     def fire(self) -> None:
+        """Wakes everybody who waits now."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def wait(self) -> None:
+        """Waits until the signal is fired the next time."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:

@@ -1,7 +1,5 @@
-"""What every verb stands on: one tenant of one app's store.
-
-One action over many jobs: bounded work per transaction, nothing touched twice, a dry run that touches nothing.
-"""
+"""The base class of all operations of a client, which belong to one tenant of one app, and the helper for operations on
+many jobs, which does bounded work in each transaction and changes no job twice."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ T = TypeVar("T")
 
 
 class TenantOperations:
-    """What belongs to one tenant. Nothing here reaches beyond it, unless `_store_wide` says that it may."""
+    """The operations of one tenant. They reach no other tenant unless `_store_wide` allows it."""
 
     _store_wide = False
 
@@ -40,15 +38,17 @@ class TenantOperations:
         self._describe = Describer(app_state.registry, app_state.codec, app_state.secret_keys)
 
     def _refuse_beyond(self, what: str) -> None:
-        """Raises BeyondTenant where this client must not do what concerns other tenants."""
+        """Raises BeyondTenant if this client must not do what concerns other tenants."""
         if not self._store_wide:
             raise BeyondTenant(f"{what} concerns tenants other than {self._tenant!r}: use the app itself")
 
     async def _store(self) -> Store:
+        """Returns the store, which is open."""
         await self._app_state.open()
         return self._app_state.store
 
     async def _record(self, job_id: str) -> tuple[JobRecord, int]:
+        """Returns the record of a job and the store's time at which it was read. Raises NotFound."""
         checks.text(job_id, "job_id")
         read = await (await self._store()).get(self._tenant, [job_id])
         job = read.jobs.get(job_id)
@@ -57,7 +57,7 @@ class TenantOperations:
         return job, read.now
 
     def _name(self, value: object, field: str) -> str:
-        """A name that is about to be stored."""
+        """Checks a name that is about to be stored, and returns it."""
         return check_name(value, field, self._app_state.bounds)
 
     async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
@@ -79,7 +79,8 @@ class TenantOperations:
                     result.miss(answer.id)
 
     async def _cancelled(self, ids: Sequence[str]) -> list[Change]:
-        """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""
+        """Returns the changes of jobs that were just cancelled. They are read from the store for metrics and events,
+        which need their types; without either, nothing is read."""
         events = self._app_state.events
         if not ids or (events.meter is None and not events.has_listeners):
             return []
@@ -103,14 +104,16 @@ class TenantOperations:
 
 
 REPEATED_AFTER_SECONDS: Final = (0.1, 0.4, 1.6)
+"""The waits before a call whose answer was lost is repeated."""
 
 
-async def repeated(call: Callable[[str], Awaitable[T]], runtime: Runtime, given: str | None) -> T:
-    """Ask the store, and ask again where the answer was lost: under one id, so that it happens once.
+async def repeated(call: Callable[[str], Awaitable[T]], runtime: Runtime, call_id: str | None) -> T:
+    """Calls the store, and repeats the call if its answer was lost. All calls have the same id, so that the store does
+    only once what they ask for.
 
-    The id is the caller's, or a fresh one. Raises OutcomeUnknown, naming it, where no answer comes.
+    The id is the one of the caller, or a new one. If no answer comes, OutcomeUnknown is raised, which names the id.
     """
-    once_id = runtime.new_id() if given is None else given
+    once_id = runtime.new_id() if call_id is None else call_id
     try:
         return await call(once_id)
     except OutcomeUnknown as error:
@@ -119,26 +122,31 @@ async def repeated(call: Callable[[str], Awaitable[T]], runtime: Runtime, given:
         await runtime.sleep(seconds)
         try:
             return await call(once_id)
-        except StoreUnavailable as error:  # what was asked first may still have happened
+        except StoreUnavailable as error:  # The first call may still have had its effect.
             lost.__context__ = error
     raise OutcomeUnknown(f"{lost} (id={once_id!r})") from lost
 
 
 def missing(job_id: str) -> NotFound:
+    """Returns the error about a job that does not exist for the tenant."""
     return NotFound(f"no job {job_id!r} for this tenant (never submitted, or deleted after its retention)")
 
 
 def check_cancel(reason: object, *, force: object) -> None:
+    """Raises InvalidInput if an option of a cancellation does not fit."""
     checks.message_or_none(reason, "reason")
     checks.flag(force, "force")
 
 
 BATCH: Final = 1000
+"""An operation on many jobs changes this many in one transaction at most."""
 
 Action: TypeAlias = Callable[[Sequence[str], BulkResult], Awaitable[None]]
 
 
 async def in_bulk(store: Store, tenant: str, jobs: Iterable[str] | Filter, act: Action, *, dry_run: bool) -> BulkResult:
+    """Calls `act` with the ids of the jobs, a batch at a time, and returns the counts. With `dry_run` the jobs are only
+    counted."""
     checks.flag(dry_run, "dry_run")
     named = jobs if isinstance(jobs, Filter) else checks.names(jobs, "jobs")
     result = BulkResult()

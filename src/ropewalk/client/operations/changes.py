@@ -1,4 +1,4 @@
-"""What people do to jobs, queues and workers: cancel, retry, trigger, update, pause, drain."""
+"""People change jobs and queues: they cancel, retry, trigger and update jobs, and pause and resume queues."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.operations import RetryAnswer
 
 _LATER: Final = frozenset({DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES})
-"""Reasons for which a retry is refused now and may not be refused when deferred work has been done."""
+"""A retry that is refused for one of these reasons may succeed when postponed consequences have been applied."""
 _IDLE_SECONDS: Final = 0.1
+"""The wait after a look for postponed consequences that found none."""
 _IDLE_MAX: Final = 20
-"""So often a retry waits for deferred work that others do before it is refused because of it."""
+"""A retry waits this often for postponed consequences that other workers apply, before it is refused."""
 
 
 class ChangeOperations(TenantOperations):
+    """Changes the jobs and queues of a tenant."""
+
     async def cancel(self, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelResult:
-        """Waiting: cancelled at once. Running: asked to stop, with force made to."""
+        """Cancel a job. A waiting job is cancelled at once. A running one is asked to stop; `force` stops its
+        handler."""
         checks.text(job_id, "job_id")
         check_cancel(reason, force=force)
         (answer,) = await self._cancel([job_id], reason=reason, force=force)
@@ -48,7 +52,7 @@ class ChangeOperations(TenantOperations):
         force: bool = False,
         dry_run: bool = False,
     ) -> BulkResult:
-        """Cancel the jobs of these ids, or all that a filter matches."""
+        """Cancel the jobs with these ids, or all that match a filter."""
         check_cancel(reason, force=force)
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
@@ -68,13 +72,14 @@ class ChangeOperations(TenantOperations):
         cascade: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> RetryResult:
-        """A new run of a failed or dead-lettered job, under the same id.
+        """Begin a new run of a failed or dead-lettered job, under the same id.
 
-        reset_attempts: False counts its attempts and crashes on; where they are used up, it gets one more.
-        cascade: what never started because this job had failed waits for it again.
+        reset_attempts: False continues to count its attempts and crashes; if they are used up, it gets one more.
+        cascade: jobs that never started because this job had failed wait for it again.
+        arguments: the job runs with these arguments instead. All of them are passed by name, as in a call of its type.
+
         A job that never started waits for its dependencies again. If its gate can no longer open, the retry is refused
         with the reason `unmet_dependencies`: retry the parent with cascade, or this job after the parent.
-        arguments: run with these instead, all of them by name, as its type would be called.
         """
         checks.text(job_id, "job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
@@ -108,6 +113,7 @@ class ChangeOperations(TenantOperations):
         cascade: bool = False,
         dry_run: bool = False,
     ) -> BulkResult:
+        """Retry the jobs with these ids, or all that match a filter. The options are those of `retry`."""
         request = self._retry_request(
             reset_attempts=reset_attempts,
             priority=priority,
@@ -132,7 +138,7 @@ class ChangeOperations(TenantOperations):
                         result.skip(answer.id, answer.reason or answer.status.value, why_not_retried(answer.reason))
 
         result = await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
-        while left := unmet.copy():  # their parents may have been in a later batch
+        while left := unmet.copy():  # Their parents may have been in a later batch.
             unmet.clear()
             for start in range(0, len(left), BATCH):
                 await act(left[start : start + BATCH], result)
@@ -143,7 +149,7 @@ class ChangeOperations(TenantOperations):
         return result
 
     async def trigger(self, job_id: str) -> JobInfo:
-        """Run a delayed (or retrying) job now."""
+        """Make a delayed or retrying job ready now."""
         return await self._update(job_id, UpdateRequest(run_now=True), "triggered")
 
     async def update(
@@ -155,10 +161,9 @@ class ChangeOperations(TenantOperations):
         run_at: datetime | None = None,
         if_rev: int | None = None,
     ) -> JobInfo:
-        """Change a job that waits. `arguments` replaces all of them: one that is left out takes its default.
+        """Change a waiting job. `arguments` replaces all of its arguments: one that is left out takes its default.
 
-        With `if_rev`, which is `JobInfo.rev` as it was read, a job that has changed since stays as it is, and the call
-        raises RevMismatch.
+        `if_rev` is `JobInfo.rev` as you read it: if the job has changed since, RevMismatch is raised and nothing changes.
         """
         if arguments is None and priority is None and run_at is None:
             raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
@@ -171,10 +176,11 @@ class ChangeOperations(TenantOperations):
         return await self._update(job_id, request, "updated")
 
     async def pause(self, queue: str) -> None:
-        """Nothing of this queue is claimed until resume; what runs goes on."""
+        """Pause a queue: its jobs are not claimed until it is resumed. Running jobs go on."""
         await self._pause(queue, paused=True)
 
     async def resume(self, queue: str) -> None:
+        """Resume a paused queue."""
         await self._pause(queue, paused=False)
 
     async def once(
@@ -184,9 +190,10 @@ class ChangeOperations(TenantOperations):
         *,
         id: str | None = None,  # noqa: A002  the word that enqueue uses
     ) -> bool:
-        """True for the first caller of this key, fleet-wide, until the ttl has passed.
+        """Return True for the first call with this key in the whole fleet until the ttl has passed, and False for
+        others.
 
-        After an OutcomeUnknown, ask again with the same `id`: whoever was first is told so again.
+        After an OutcomeUnknown, call it again with the same `id`: the first caller gets True again.
 
         >>> await app.once("report-2027-01", id="nightly-run-17")
         """
@@ -197,7 +204,8 @@ class ChangeOperations(TenantOperations):
         return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._app_state.runtime, id)
 
     async def _arguments_for(self, job_id: str, arguments: Mapping[str, object]) -> bytes:
-        """The arguments as the type of this job stores them. Raises UnknownJobType, InvalidInput and LimitExceeded."""
+        """Returns the arguments encoded by the type of this job. Raises UnknownJobType, InvalidInput and
+        LimitExceeded."""
         job, _ = await self._record(job_id)
         data = self._app_state.named_job(job.type, arguments).input
         check_payload(job.type, data, self._app_state.bounds)
@@ -227,22 +235,21 @@ class ChangeOperations(TenantOperations):
         )
 
     async def _retry(self, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
-        """Where the end of a job is still deferred work for some of its dependants, that is done first."""
+        """Retries jobs. If consequences of the end of a job were postponed, they are applied first."""
         store = await self._store()
         answers = dict(enumerate(await store.retry(self._tenant, ids, request)))
         idle = 0
         while idle < _IDLE_MAX and any(answer.reason == DEPENDANTS_UNRESOLVED for answer in answers.values()):
-            idle = 0 if await self._do_deferred_work() else idle + 1
+            idle = 0 if await self._apply_postponed() else idle + 1
             left = [place for place, answer in answers.items() if answer.reason in _LATER]
             again = await store.retry(self._tenant, [ids[place] for place in left], request)
             answers |= zip(left, again, strict=True)
         store.notifier.publish(Hint(many=True))
         return list(answers.values())
 
-    async def _do_deferred_work(self) -> bool:
-        """One transaction of what workers do in the background. False, after a moment, where there was nothing to do.
-
-        Another worker may be doing it just now.
+    async def _apply_postponed(self) -> bool:
+        """Applies postponed consequences in one transaction. If there are none, waits for a moment, because a worker
+        may be applying them now, and returns False.
         """
         consequences = await WORKFLOWS.of(await self._store()).cascade(BATCH)
         self._publish([], consequences)

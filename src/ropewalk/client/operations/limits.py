@@ -1,4 +1,4 @@
-"""Fleet-wide limits: how many jobs of a queue, type or key run at once, and how many start in a span of time."""
+"""Fleet limits: how many jobs of a queue, type or key run at once, and how many start in a span of time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ropewalk.ports.store.limits import LimitUse
 
 
 class LimitOperations(TenantOperations):
+    """Sets, removes and lists limits."""
+
     async def set_limit(
         self,
         *,
@@ -28,7 +30,7 @@ class LimitOperations(TenantOperations):
     ) -> None:
         """Limit a queue, a type or a key for the jobs of this tenant, from the next claim on.
 
-        A limit that is there is replaced.
+        An existing limit is replaced.
 
         >>> await app.tenant("acme").set_limit(key="stripe", concurrency=5, rate=Rate(100, per=1))
         >>> await app.tenant("acme").set_limit(key="customer:*", concurrency=1)    # for each such key separately
@@ -43,11 +45,11 @@ class LimitOperations(TenantOperations):
         key: str | None = None,
         every_tenant: Literal[False] = False,
     ) -> bool:
-        """Take a limit of this tenant away. False: there was none."""
-        return await self._take_limit_away(queue, type, key, every_tenant=every_tenant)
+        """Remove a limit of this tenant. Returns False if there was none."""
+        return await self._remove_limit(queue, type, key, every_tenant=every_tenant)
 
     async def limits(self, *, every_tenant: Literal[False] = False) -> list[LimitUse]:
-        """Every limit of this tenant, by kind and name, with what runs under it now."""
+        """Return every limit of this tenant, with the number of jobs that run under it now."""
         return await self._limits(every_tenant=every_tenant)
 
     async def _put_limit(
@@ -72,7 +74,7 @@ class LimitOperations(TenantOperations):
         await LIMITS.of(await self._store()).put_limit(limit)
         self._app_state.store.notifier.publish(Hint(control=True))
 
-    async def _take_limit_away(
+    async def _remove_limit(
         self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
     ) -> bool:
         wanted = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
@@ -94,10 +96,10 @@ class LimitOperations(TenantOperations):
     ) -> LimitId:
         its_type = None if of_type is None else type_name(of_type, "type")
         named: list[tuple[LimitKind, str | None]] = [("queue", queue), ("type", its_type), ("key", key)]
-        given: list[tuple[LimitKind, str]] = [(kind, name) for kind, name in named if name is not None]
-        if len(given) != 1:
-            what = " and ".join(f"{kind}={name!r}" for kind, name in given) or "none"
+        named_ones: list[tuple[LimitKind, str]] = [(kind, name) for kind, name in named if name is not None]
+        if len(named_ones) != 1:
+            what = " and ".join(f"{kind}={name!r}" for kind, name in named_ones) or "none"
             raise InvalidInput(f"a limit needs exactly one of queue, type and key, and got {what}", field="key")
-        [(kind, name)] = given
+        [(kind, name)] = named_ones
         self._name(name, kind)
         return self._whose(every_tenant=every_tenant), kind, name

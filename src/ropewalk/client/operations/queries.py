@@ -1,7 +1,5 @@
-"""Looking at jobs, queues and workers. Nothing here changes anything.
-
-Waiting, for handles: records as they ended, values decoded. Not for users; they wait through a Handle or `wait`.
-"""
+"""Queries read jobs, queues and events, and change nothing. The waits are for handles; users wait with a Handle or with
+`wait`."""
 
 from __future__ import annotations
 
@@ -30,42 +28,44 @@ from ropewalk.ports.store.reading import QueueInfo, StoredHistory
 
 
 class QueryOperations(TenantOperations):
+    """Reads the jobs of a tenant."""
+
     async def get(self, job_id: str, *, include: Included | Iterable[Included] = ()) -> JobInfo:
-        """One job. `include` names what is read with it: its history, failed attempts, log lines, dependencies, and why
-        it is not running. Arguments and result are always there.
+        """Return one job. `include` names what else is read: its history, failed attempts, log lines, dependencies, and
+        why it is not running. Arguments and result are always included.
 
         >>> info = await app.get(handle.id, include=["history", "logs"])
         """
-        asked = checks.several(include, "include", lambda each, name: checks.choice(each, name, get_args(Included)))
+        included = checks.several(include, "include", lambda each, name: checks.choice(each, name, get_args(Included)))
         stored = None
-        if "history" in asked or "attempts" in asked:  # read at the same moment as the job itself
+        if "history" in included or "attempts" in included:  # They are read at the same moment as the job.
             stored = await self._stored_history(job_id)
             job, now = stored.job, stored.now
         else:
             job, now = await self._record(job_id)
         found: dict[str, Any] = {}
-        if stored is not None and "history" in asked:
+        if stored is not None and "history" in included:
             found["history"] = tuple(self._describe.history(stored))
-        if stored is not None and "attempts" in asked:
+        if stored is not None and "attempts" in included:
             found["attempts"] = self._describe.failure(stored, all_attempts=True).attempts
         store = self._app_state.store
-        if "logs" in asked:
+        if "logs" in included:
             found["logs"] = tuple(LogInfo.of(line) for line in await LOGS.of(store).log(self._tenant, job_id))
-        if "dependencies" in asked:
+        if "dependencies" in included:
             edges = await WORKFLOWS.of(store).edges([job.seq])
             found["dependencies"] = tuple(edge_info(edge, job.id) for edge in edges)
-        if "why" in asked:
+        if "why" in included:
             found["why"] = explain(job, await why_inputs(store, job, now), now)
         return replace(self._describe.job(job, now), **found)
 
     async def states(self, ids: Iterable[str]) -> dict[str, State]:
-        """The states of those that exist."""
+        """Return the states of the jobs that exist, by id."""
         wanted = checks.names(ids, "ids")
         read = await (await self._store()).get(self._tenant, wanted)
         return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
 
     async def wait(self, job_id: str, timeout: Seconds | None = None) -> JobInfo:  # noqa: ASYNC109 # fixed API
-        """The job once it is terminal, whatever way it ended."""
+        """Wait until the job has ended, however it ended, and return it. Raises NotFound and WaitTimeout."""
         checks.text(job_id, "job_id")
         timeout_seconds = checks.timeout(timeout)
         session = await self._app_state.session()
@@ -80,32 +80,36 @@ class QueryOperations(TenantOperations):
         cursor: str | None = None,
         limit: int = 100,
     ) -> SearchPage:
+        """Return a page of the jobs that match a filter; `next_cursor` of one page is the `cursor` of the next one."""
         checks.between(limit, "limit", 1, 1000)
         checks.text_or_none(cursor, "cursor")
-        asked, order = in_domain(wanted), checks.member(order, "order", Order)
-        page = await (await self._store()).search(self._tenant, asked, order=order, cursor=cursor, limit=limit)
+        domain_filter, order = in_domain(wanted), checks.member(order, "order", Order)
+        page = await (await self._store()).search(self._tenant, domain_filter, order=order, cursor=cursor, limit=limit)
         return SearchPage([self._describe.job(job, page.now) for job in page.jobs], page.next_cursor)
 
     async def count(self, wanted: Filter | None = None) -> int:
-        asked = in_domain(wanted)
-        return await (await self._store()).count(self._tenant, asked)
+        """Return the number of jobs that match a filter."""
+        domain_filter = in_domain(wanted)
+        return await (await self._store()).count(self._tenant, domain_filter)
 
     async def history(self, job_id: str) -> list[HistoryInfo]:
-        """Everything that happened to the job, without gaps."""
+        """Return everything that happened to the job, without gaps. Raises NotFound."""
         return self._describe.history(await self._stored_history(job_id))
 
     async def failure(self, job_id: str, *, all_attempts: bool = False) -> FailureInfo:
+        """Return how the job failed, with every failed attempt if `all_attempts` is True. Raises NotFound."""
         checks.flag(all_attempts, "all_attempts")
         return self._describe.failure(await self._stored_history(job_id), all_attempts=all_attempts)
 
     async def failures(
         self, wanted: Filter | None = None, *, cursor: str | None = None, limit: int = 100
     ) -> SearchPage:
-        """Jobs that failed or are about to be retried, newest change first."""
+        """Return a page of the jobs that failed or wait for a retry, those that changed last first."""
         return await self.search(failed_ones(wanted), order=Order.UPDATED_DESC, cursor=cursor, limit=limit)
 
     async def failure_counts(self, wanted: Filter | None = None, *, limit: int = 10_000) -> FailureCounts:
-        """The same jobs counted by category, code (else the exception's name) and type; the newest `limit` of them."""
+        """Count the jobs that failed or wait for a retry, by category, by code (or the name of the exception if there
+        is no code) and by type. Only the newest `limit` jobs are counted."""
         checks.positive(limit, "limit")
         counts, cursor = FailureCounts(), None
         while True:
@@ -119,25 +123,26 @@ class QueryOperations(TenantOperations):
                 return counts
 
     async def logs(self, job_id: str) -> list[LogInfo]:
-        """What its handler logged with `ctx.log`, over all attempts, oldest first: the newest 1 000 lines."""
+        """Return the newest 1 000 lines that the handler logged with `ctx.log` in all attempts, the oldest first."""
         store = LOGS.of(self._app_state.store)
         await self._record(job_id)
         return [LogInfo.of(line) for line in await store.log(self._tenant, job_id)]
 
     async def why(self, job_id: str) -> Why:
-        """The one named cause this job is not running (or where it runs)."""
+        """Return the one cause why this job is not running, or where it runs. Raises NotFound."""
         job, now = await self._record(job_id)
         return explain(job, await why_inputs(self._app_state.store, job, now), now)
 
     async def queues(self) -> list[QueueInfo]:
+        """Return the queues of this tenant, with the numbers of their jobs."""
         return await (await self._store()).queues(self._tenant)
 
     async def now(self) -> datetime:
-        """The store's clock, by which everything is decided."""
+        """Return the time of the store's clock, by which everything is decided."""
         return to_datetime(await (await self._store()).clock())
 
     async def events(self, *, every_tenant: Literal[False] = False) -> AsyncIterator[Event]:
-        """What happens to jobs of this tenant in this process, after each commit, from now on."""
+        """Yield the events about jobs of this tenant in this process, after each commit, from now on."""
         async for event in self._events(every_tenant=every_tenant):
             yield event
 
@@ -159,13 +164,16 @@ class QueryOperations(TenantOperations):
 
 
 class WaitOperations(TenantOperations):
+    """The waits that handles use: they return records and decoded values."""
+
     async def type_of(self, job_id: str) -> str:
-        """The name of the type that a job has. Raises NotFound."""
+        """Returns the name of the type of a job. Raises NotFound."""
         job, _ = await self._record(job_id)
         return job.type
 
     async def wait_for_record(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
-        """Of the job, or of the last of its chain where it continued: that one has its result."""
+        """Waits until a job has ended and returns its record. If the job continued, waits for the end of its chain and
+        returns the record of the last job, which has the result."""
         timeout_seconds = checks.timeout(timeout)
         session = await self._app_state.session()
         began = self._app_state.runtime.monotonic()
@@ -178,7 +186,7 @@ class WaitOperations(TenantOperations):
         return await session.chains.wait(self._tenant, job_id, left)
 
     async def wait_for_chain(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
-        """The last member, once it ended without continuing."""
+        """Waits until a chain has ended and returns the record of its last job."""
         WORKFLOWS.of(self._app_state.store)
         timeout_seconds = checks.timeout(timeout)
         session = await self._app_state.session()
@@ -191,7 +199,7 @@ class WaitOperations(TenantOperations):
         *,
         raise_on_failure: bool = False,
     ) -> object:
-        """The value of the group this job is in, once that closed."""
+        """Waits until the group of a job has closed and returns the value of the group."""
         store = WORKFLOWS.of(self._app_state.store)
         timeout_seconds = checks.timeout(timeout)
         checks.flag(raise_on_failure, "raise_on_failure")
@@ -203,4 +211,5 @@ class WaitOperations(TenantOperations):
         return await group_value(store, closed.root, closed.record, self._describe)
 
     def decode_result(self, job: JobRecord) -> object:
+        """Returns the result of a job, decoded by its type if this app knows the type."""
         return self._describe.value(job.type, job.result)

@@ -1,4 +1,5 @@
-"""Quotas: what a tenant may have waiting, running and coming in. The tenant `*` stands for all that have none."""
+"""Quotas bound how many jobs of a tenant wait and run, and how many it submits. The quota of the tenant `*` applies to
+every tenant where its own quota sets no bound."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from ropewalk.ports.store.capabilities import QUOTAS
 
 
 class QuotaOperations(TenantOperations):
+    """Sets, removes and reads the quota of a tenant."""
+
     async def set_quota(
         self,
         *,
@@ -20,10 +23,10 @@ class QuotaOperations(TenantOperations):
         submissions: Rate | None = None,
         payload_bytes: int | None = None,
     ) -> None:
-        """Limit this tenant, from the next submission and claim on; a quota that is there is replaced.
+        """Set the quota of this tenant, from the next submission and claim on. An existing quota is replaced.
 
         >>> await app.tenant("acme").set_quota(pending=10_000, running=50, submissions=Rate(100, per=1))
-        >>> await app.tenant("*").set_quota(pending=1000)    # what a tenant's own quota leaves open
+        >>> await app.tenant("*").set_quota(pending=1000)    # for what a tenant's own quota does not set
         """
         checks.positive_or_none(pending, "pending")
         checks.positive_or_none(running, "running")
@@ -53,11 +56,11 @@ class QuotaOperations(TenantOperations):
         self._app_state.store.notifier.publish(Hint(control=True))
 
     async def remove_quota(self) -> bool:
-        """Take this tenant's own quota away. False: it had none."""
+        """Remove this tenant's own quota. Returns False if it had none."""
         gone = await QUOTAS.of(await self._store()).remove_quota(self._tenant)
         self._app_state.store.notifier.publish(Hint(control=True))
         return gone
 
     async def quota(self) -> QuotaUse | None:
-        """What holds for this tenant, and what it has of it now. None: it may do what it likes."""
+        """Return the quota that applies to this tenant, and how much of it is used now; None if there is no bound."""
         return await QUOTAS.of(await self._store()).quota_use(self._tenant)

@@ -1,4 +1,4 @@
-"""Removing jobs: finished ones, or everything but what runs; never from under somebody who still needs them."""
+"""Removal deletes finished jobs, or all jobs except running ones. It removes no job that another job still needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT_BECAUSE: Final = {
 
 
 class _PurgeProgress:
-    """What a purge has left so far, and what it has counted."""
+    """The counts of a purge, and the jobs that it could not remove so far."""
 
     def __init__(self) -> None:
         self.result = PurgeResult()
@@ -53,11 +53,14 @@ class _PurgeProgress:
 
 
 class RemovalOperations(TenantOperations):
-    async def delete(self, job_id: str, *, cascade: bool = False) -> None:
-        """Remove a finished job and its history. Raises Conflict while it has not ended, or while others need it.
+    """Removes jobs of a tenant."""
 
-        cascade: what was queued under it goes with it, and what has not ended and depends on any of these. What waits
-        is cancelled and removed, also the job itself. Raises Conflict while one of them runs; then nothing is removed.
+    async def delete(self, job_id: str, *, cascade: bool = False) -> None:
+        """Remove a finished job and its history. Raises Conflict if it has not ended, or if other jobs need it.
+
+        cascade: jobs that were enqueued under it are removed, too, and unfinished jobs that depend on any of these.
+        Those that wait, including the job itself, are cancelled and removed. If one of them runs, Conflict is raised
+        and nothing is removed.
         """
         checks.text(job_id, "job_id")
         store = await self._store()
@@ -80,9 +83,11 @@ class RemovalOperations(TenantOperations):
     async def delete_many(
         self, jobs: Iterable[str] | Filter, *, cascade: bool = False, dry_run: bool = False
     ) -> BulkResult:
-        """Those that are not finished, or that others need, are skipped.
+        """Remove finished jobs. Jobs that are not finished, or that other jobs need, are skipped.
 
-        cascade: each goes with all that `delete(cascade=True)` takes along; skipped where one of these runs.
+        cascade: each job is removed together with all jobs that `delete(cascade=True)` removes, or skipped if one of
+        them
+            runs.
         """
         checks.flag(cascade, "cascade")
         removed = set[str]()
@@ -104,9 +109,9 @@ class RemovalOperations(TenantOperations):
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 
     async def delete_chain(self, job_id: str, *, cascade: bool = False) -> None:
-        """Remove every job of the chain this one is in. Raises Conflict while one runs, or while others need it.
+        """Remove every job of the chain of a job. Raises Conflict if one of them runs, or if other jobs need them.
 
-        cascade: what waits in the chain, or for it, is cancelled and removed, too.
+        cascade: jobs that wait in the chain, or depend on it, are cancelled and removed, too.
         """
         checks.text(job_id, "job_id")
         checks.flag(cascade, "cascade")
@@ -129,23 +134,24 @@ class RemovalOperations(TenantOperations):
     async def purge(
         self, wanted: Filter | None = None, *, queue: str | None = None, dry_run: bool = False
     ) -> PurgeResult:
-        """Remove everything of a queue, or all that a filter matches, whether it waits or has ended; never what runs.
+        """Remove all jobs of a queue, or all that match a filter, except running ones.
 
-        What waits is cancelled and removed in one step, a thousand jobs at a time; what depends on it is settled as
-        after any cancellation. Jobs that come in meanwhile stay. Safe to repeat, also after it was interrupted.
+        Waiting jobs are cancelled and removed in one step, a thousand at a time, with the same consequences for their
+        dependants as any cancellation. Jobs that are enqueued meanwhile stay. You can safely repeat a purge, also after
+        it was interrupted.
 
         >>> await app.purge(queue="mail")
         >>> await app.purge(Filter(types="mail", states="scheduled"), dry_run=True)
         """
-        asked = _purged(wanted, queue)
+        domain_filter = _jobs_to_purge(wanted, queue)
         checks.flag(dry_run, "dry_run")
         store = await self._store()
         until = await store.clock() + 1
-        before = until if asked.created_before is None else min(until, asked.created_before)
-        asked = structs.replace(asked, created_before=before)
+        before = until if domain_filter.created_before is None else min(until, domain_filter.created_before)
+        domain_filter = structs.replace(domain_filter, created_before=before)
         left, cursor = _PurgeProgress(), None
         while True:
-            page = await store.search(self._tenant, asked, order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
+            page = await store.search(self._tenant, domain_filter, order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
             left.result.requested += len(page.jobs)
             if dry_run:
                 left.running += [job.id for job in page.jobs if job.status is Status.RUNNING]
@@ -154,12 +160,13 @@ class RemovalOperations(TenantOperations):
             cursor = page.next_cursor
             if cursor is None:
                 break
-        # Parents come before what is queued under them and depends on them, and were still needed then.
+        # Parents come before the jobs under them and their dependants, and were still needed at that time.
         await self._purge_all(left.needed, left)
         return left.counted()
 
     async def _delete_cascading(self, ids: Sequence[str], removed: set[str]) -> Mapping[str, Deletion]:
-        """`removed` are those that went along with others so far."""
+        """Deletes each of these jobs with everything that depends on it. `removed` contains the ids of the jobs that
+        were removed together with others so far."""
         store = self._app_state.store
         jobs = (await store.get(self._tenant, ids)).jobs
         plain = [each for each, job in jobs.items() if not job.flags & MAY_BE_NEEDED]
@@ -187,7 +194,7 @@ class RemovalOperations(TenantOperations):
         return answers
 
     async def _going_along(self, jobs: Sequence[JobRecord], dependants: Dependants) -> list[JobRecord]:
-        """These, everything queued under them, and what has not ended and depends on any of these."""
+        """Returns these jobs, all jobs under them, and all unfinished jobs that depend on any of them."""
         going = {job.seq: job for job in jobs}
         size = 0
         while size < len(going):
@@ -198,7 +205,7 @@ class RemovalOperations(TenantOperations):
         return list(going.values())
 
     async def _remove_together(self, going: Sequence[JobRecord]) -> None:
-        """All of them. Raises Conflict where one runs, and where somebody needs one who was not seen."""
+        """Removes all of these jobs. Raises Conflict if one runs, or if a job that is not among them needs one."""
         _refuse([job for job in going if job.status is Status.RUNNING], "runs: cancel it first")
         ids, left = [job.id for job in sorted(going, key=lambda job: job.seq)], _PurgeProgress()
         if len(ids) > BATCH:
@@ -211,7 +218,7 @@ class RemovalOperations(TenantOperations):
             raise await self._in_use(left.needed)
 
     async def _purge_all(self, ids: Sequence[str], left: _PurgeProgress) -> None:
-        """From the newest on, again and again, as long as that removes anything."""
+        """Purges the jobs, beginning with the newest, and repeats this as long as it removes any."""
         newest_first = ids[::-1]
         while newest_first:
             left.needed = []
@@ -233,7 +240,7 @@ class RemovalOperations(TenantOperations):
                     left.missing.append(each)
                 case Deletion.IN_USE:
                     left.needed.append(each)
-                case None:  # another one runs, and nothing was removed
+                case None:  # Another one of the jobs runs, so that nothing was removed.
                     pass
 
     async def _purged(
@@ -247,7 +254,7 @@ class RemovalOperations(TenantOperations):
         return purged.answers
 
     async def _in_use(self, ids: Sequence[str]) -> Conflict:
-        """Who needs them: what depends on them, or what was queued under them and has not ended."""
+        """Returns the error that names the jobs which need these: their dependants, and unfinished jobs under them."""
         store = self._app_state.store
         jobs = list((await store.get(self._tenant, ids)).jobs.values())
         users = (await Dependants.read(store, self._tenant)).of(jobs)
@@ -258,8 +265,8 @@ class RemovalOperations(TenantOperations):
         )
 
 
-def _purged(wanted: Filter | None, queue: str | None) -> Wanted:
-    """What to purge. Everything is asked for by name: `Filter()`."""
+def _jobs_to_purge(wanted: Filter | None, queue: str | None) -> Wanted:
+    """Returns the filter for the jobs to purge. `Filter()` selects all jobs, which needs to be written explicitly."""
     checks.instance_or_none(wanted, "wanted", Filter, EXAMPLE)
     checks.text_or_none(queue, "queue")
     if wanted is None and queue is None:
@@ -287,7 +294,7 @@ def _named(jobs: Sequence[JobRecord]) -> str:
 
 
 def _plural(names: Iterable[str]) -> str:
-    """The first three of them."""
+    """Returns the first three names, and how many more there are."""
     all_names = list(names)
     more = f" and {len(all_names) - 3} more" if len(all_names) > 3 else ""
     return ", ".join(all_names[:3]) + more

@@ -1,4 +1,4 @@
-"""What people do with schedules: look, create, edit, pause, resume, trigger, delete."""
+"""People read, create, edit, pause, resume, trigger and delete schedules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ from ropewalk.ports.store.schedules import ScheduleRecord
 from ropewalk.ports.store.submission import Submission
 
 LISTED_AT_ONCE: Final = 500
+"""The store is asked for this many schedules at once."""
 UPCOMING_MAX: Final = 1000
+"""A schedule is shown with this many of its next fires at most."""
 
 
 class ScheduleOperations(TenantOperations):
+    """Reads and changes the schedules of a tenant."""
+
     async def schedules(self, *, upcoming: int = 1) -> list[ScheduleInfo]:
-        """All of them, by name, each with so many of its next fires."""
+        """Return all schedules, ordered by name, each with this many of its next fires."""
         checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
         store, after, found = SCHEDULES.of(await self._store()), None, list[ScheduleInfo]()
         while True:
@@ -39,7 +43,7 @@ class ScheduleOperations(TenantOperations):
             after = page[-1].schedule.name
 
     async def get_schedule(self, name: str, *, upcoming: int = 5) -> ScheduleInfo:
-        """One schedule, with so many of its next fires. Raises NotFound."""
+        """Return one schedule with this many of its next fires. Raises NotFound."""
         checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
         record, _ = await self._scheduled(name)
         return self._info(record.schedule, record.version, upcoming)
@@ -47,9 +51,10 @@ class ScheduleOperations(TenantOperations):
     async def create_schedule(
         self, name: str, *, dry_run: bool = False, **options: Unpack[ScheduleOptions]
     ) -> ScheduleInfo:
-        """A schedule from now on; schedulers anywhere fire it. Raises Conflict where the name is taken.
+        """Create a schedule, which the schedulers of all workers fire from now on. Raises Conflict if the name is
+        taken.
 
-        With `dry_run` nothing is stored: the answer is the schedule as it would be, with its next fires.
+        With `dry_run` nothing is stored, and the schedule is returned as it would be, with its next fires.
 
         >>> await app.create_schedule("pulse", every=10, job=ping())
         """
@@ -67,12 +72,13 @@ class ScheduleOperations(TenantOperations):
         dry_run: bool = False,
         **changes: Unpack[ScheduleOptions],
     ) -> ScheduleInfo:
-        """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it.
+        """Change the options of a schedule that you pass. Fires that are due by its old times are enqueued together
+        with the change. Afterwards, declaring the schedule in code no longer changes it.
 
-        `job` replaces the whole job; `arguments` and `using` (the options of `Job.using`) change that much of it:
-        arguments and options that are not given stay as they are. With `dry_run` nothing is stored: the answer is the
-        schedule as it would be, with its next fires. With `if_rev`, which is `ScheduleInfo.version` as it was read, a
-        schedule that has changed since (each fire is a change) stays as it is, and the call raises RevMismatch.
+        `job` replaces the whole job. `arguments` and `using` (the options of `Job.using`) change only the arguments and
+        options that you pass. With `dry_run` nothing is stored, and the schedule is returned as it would be, with its
+        next fires. `if_rev` is `ScheduleInfo.version` as you read it: if the schedule has changed since (each fire is a
+        change), RevMismatch is raised and nothing changes.
 
         >>> await app.edit_schedule("nightly", cron="0 4 * * *", using={"queue": "slow", "priority": -5})
         """
@@ -82,26 +88,26 @@ class ScheduleOperations(TenantOperations):
         template = TemplateChange.of(arguments, using)
         editor = self._app_state.schedule_editor
 
-        async def decide(held: Schedule, now: Instant) -> PlannedChange:
+        async def decide(stored: Schedule, now: Instant) -> PlannedChange:
             if dry_run:
-                return PlannedChange(editor.edited(held, changes, now, template))
-            return await editor.edit(held, changes, now, template)
+                return PlannedChange(editor.edited(stored, changes, now, template))
+            return await editor.edit(stored, changes, now, template)
 
         return await self._changed(name, decide, dry_run=dry_run, if_version=if_rev)
 
     async def pause_schedule(self, name: str) -> ScheduleInfo:
-        """Its times go on, and nothing is enqueued at them until it is resumed."""
+        """Pause a schedule. Its times pass, and nothing is enqueued at them until it is resumed."""
 
-        async def decide(held: Schedule, _: Instant) -> PlannedChange:
-            return PlannedChange(pause(held))
+        async def decide(stored: Schedule, _: Instant) -> PlannedChange:
+            return PlannedChange(pause(stored))
 
         return await self._changed(name, decide)
 
     async def resume_schedule(self, name: str) -> ScheduleInfo:
-        """Fire again, from the next time on. What fell into the pause was not missed."""
+        """Resume a schedule, which fires again from its next time on. Times during the pause do not count as missed."""
 
-        async def decide(held: Schedule, now: Instant) -> PlannedChange:
-            return PlannedChange(resume(held, now, functions=self._app_state.functions.following))
+        async def decide(stored: Schedule, now: Instant) -> PlannedChange:
+            return PlannedChange(resume(stored, now, functions=self._app_state.functions.following))
 
         return await self._changed(name, decide)
 
@@ -111,8 +117,8 @@ class ScheduleOperations(TenantOperations):
         *,
         id: str | None = None,  # noqa: A002  the word that enqueue uses
     ) -> JobInfo:
-        """Enqueue its job once, now, beside its times and even while it is paused. `id` names the job, as for enqueue:
-        repeated with it after an OutcomeUnknown, there is one job.
+        """Enqueue the job of a schedule once, now, in addition to its times and even while it is paused. `id` is the id
+        of the job, as for `enqueue`: if you repeat the call with it after an OutcomeUnknown, there is only one job.
         """
         checks.text_or_none(id, "id")
         record, now = await self._scheduled(name)
@@ -133,7 +139,8 @@ class ScheduleOperations(TenantOperations):
         return self._describe.job(*await self._record(accepted.id))
 
     async def delete_schedule(self, name: str) -> None:
-        """Forget it; its jobs stay. One that code declares comes back when the next worker starts: pause that."""
+        """Delete a schedule; its jobs stay. A schedule that code declares is stored again when the next worker starts,
+        so pause it instead."""
 
         async def decide(_: Schedule, __: Instant) -> PlannedChange:
             return PlannedChange(None)
@@ -148,10 +155,10 @@ class ScheduleOperations(TenantOperations):
         dry_run: bool = False,
         if_version: int | None = None,
     ) -> ScheduleInfo:
-        async def decided(held: Schedule | None, now: Instant) -> PlannedChange:
-            if held is None:
+        async def decided(stored: Schedule | None, now: Instant) -> PlannedChange:
+            if stored is None:
                 raise _missing(name)
-            return await decide(held, now)
+            return await decide(stored, now)
 
         checks.text(name, "name")
         await self._app_state.open()

@@ -1,4 +1,4 @@
-"""Statistics: what happened in a stretch of time, and how many jobs stand where."""
+"""Statistics say what happened in a span of time, and how many jobs are in each state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from ropewalk.domain.time import Seconds, to_instant
 from ropewalk.ports.store.capabilities import STATISTICS
 
 SLICES_MAX: Final = 1000
+"""A time line has this many slices at most."""
 
 
 class StatisticsOperations(TenantOperations):
+    """Reads the statistics of a tenant."""
+
     async def stats(
         self,
         *,
@@ -27,10 +30,11 @@ class StatisticsOperations(TenantOperations):
         type: JobType[..., Any, Any] | str | None = None,  # noqa: A002 # as everywhere
         slices: int = 60,
     ) -> Statistics:
-        """Counts, rates and latencies of the time before `until` (now), and how many jobs are in each state now.
+        """Return counts, rates and latencies of the time before `until` (None means now), and how many jobs are in each
+        state now.
 
-        Told apart `by` type, queue or both, and along a time line of about so many `slices`. The cost does not depend
-        on how many jobs there are or were.
+        The numbers are given `by` type, queue or both, and along a time line of about this many `slices`. The cost does
+        not depend on how many jobs there are or were.
 
         >>> stats = await app.stats(last=timedelta(hours=24), by="queue")
         >>> stats.flow.completed, stats.finished_per_second, stats.flow.run.p95_us

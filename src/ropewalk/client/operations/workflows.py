@@ -1,4 +1,5 @@
-"""Workflows from outside: ends decided by people, signals, groups, chains."""
+"""Workflows from outside of handlers: jobs are completed or failed by people, get signals, and are read and cancelled
+by group, chain and workflow."""
 
 from __future__ import annotations
 
@@ -35,8 +36,10 @@ from ropewalk.ports.store.workflows import GroupRecord, SignalAnswer, WorkflowSt
 
 
 class WorkflowOperations(TenantOperations):
+    """Reads and changes the workflows of a tenant."""
+
     async def complete(self, job_id: str, value: object = None) -> JobInfo:
-        """End a job from outside as completed, with this result. A worker that runs it is told to stop."""
+        """Complete a job from outside with this result. If a worker runs the job, it has to stop."""
         WORKFLOWS.of(self._app_state.store)
         job, _ = await self._record(job_id)
         registry = self._app_state.registry
@@ -44,7 +47,7 @@ class WorkflowOperations(TenantOperations):
         return await self._end(job_id, EndRequest(result=result))
 
     async def fail(self, job_id: str, error: str | BaseException) -> JobInfo:
-        """End a job from outside as failed, for this reason; its compensation and dependants follow."""
+        """Fail a job from outside for this reason. Its compensation and its dependants follow as usual."""
         checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
             described_error = error_info(
@@ -64,9 +67,10 @@ class WorkflowOperations(TenantOperations):
         *,
         id: str | None = None,  # noqa: A002  the word that enqueue uses
     ) -> SignalAnswer:
-        """Tell a job that waits for it (`ctx.wait_for(name)`), or will. Raises Conflict where the job has ended.
+        """Send a signal to a job that waits or will wait for it (`ctx.wait_for(name)`). Raises Conflict if the job has
+        ended.
 
-        After an OutcomeUnknown, send it again with the same `id`: within a day the job gets it once.
+        After an OutcomeUnknown, send it again with the same `id`: within a day the job gets it only once.
 
         >>> await app.signal(handle.id, "paid", 12.5, id="payment-4711")
         """
@@ -92,9 +96,9 @@ class WorkflowOperations(TenantOperations):
                 return answer
 
     async def group(self, group_id: str, *, nodes_max: int = 1000) -> GroupInfo:
-        """A root job and everything queued under it: counts, value, and the graph of its first `nodes_max` jobs.
+        """Return a group: its counts, its value, and the graph of its first `nodes_max` jobs.
 
-        Takes the id of any of its jobs.
+        `group_id` may be the id of any job of the group.
         """
         checks.text(group_id, "group_id")
         checks.between(nodes_max, "nodes_max", 0, None)
@@ -123,7 +127,7 @@ class WorkflowOperations(TenantOperations):
         )
 
     async def cancel_group(self, group_id: str, *, reason: str | None = None, force: bool = False) -> BulkResult:
-        """Cancel everything in a group; whatever its running jobs still queue is born cancelled."""
+        """Cancel all jobs of a group. Jobs that its running jobs still enqueue are cancelled at once."""
         checks.text(group_id, "group_id")
         check_cancel(reason, force=force)
         store = await self._workflows()
@@ -139,7 +143,8 @@ class WorkflowOperations(TenantOperations):
         return await in_bulk(self._app_state.store, self._tenant, unfinished, act, dry_run=False)
 
     async def chain(self, job_id: str) -> list[JobInfo]:
-        """The jobs of the chain this one is in, first to last; a job that never continued is alone in it."""
+        """Return the jobs of the chain of a job, from first to last. The chain of a job that never continued is only
+        that job."""
         checks.text(job_id, "job_id")
         store = await self._workflows()
         members = await store.chain(self._tenant, job_id)
@@ -149,7 +154,7 @@ class WorkflowOperations(TenantOperations):
         return [self._describe.job(member, now) for member in members]
 
     async def workflow(self, workflow_id: str, *, nodes_max: int = 10_000) -> WorkflowInfo:
-        """The jobs of a workflow, in the order they were queued, and what depends on what."""
+        """Return the jobs of a workflow in the order in which they were enqueued, and their dependencies."""
         checks.text(workflow_id, "workflow_id")
         checks.between(nodes_max, "nodes_max", 0, None)
         await self._workflows()

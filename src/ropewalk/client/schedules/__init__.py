@@ -1,1 +1,1 @@
-"""Schedules between the app and its store: functions by name, the jobs of fires, and changes."""
+"""Schedules of an app: their functions by name, the jobs of their fires, and their changes."""

@@ -1,6 +1,5 @@
-"""How stored schedules are changed: one is read, the domain decides, and the store compares and sets.
-
-This is repeated while somebody else changes the schedule in between.
+"""The editor changes stored schedules: it reads a schedule, the domain decides how to change it, and the store writes
+the change if the schedule is still the one that was read. Otherwise the editor begins again.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleRecord
 
 Decide: TypeAlias = Callable[[Schedule | None, Instant], Awaitable[PlannedChange]]
-"""Decides what becomes of a schedule, or whether there is to be one where there is none."""
+"""A function that decides how to change a schedule. It gets the stored one, or None if there is none, and the time."""
 
 Versioned: TypeAlias = tuple[Schedule, int | None]
-"""A schedule and its version; None where it is not stored."""
+"""A schedule and its version, which is None if the schedule is not stored."""
 
 TRIES_MAX: Final = 100
+"""A change is given up after this many tries, if others change the schedule each time."""
 
 
 class ScheduleEditor:
@@ -44,78 +44,79 @@ class ScheduleEditor:
         self._planner = planner
 
     def plan_of(self, declared: DeclaredSchedule) -> Plan:
-        """Raises InvalidInput naming the option that does not fit."""
+        """Returns the plan of a declared schedule. Raises InvalidInput, which names the option that does not fit."""
         return self._planner.plan(declared.options, declared.tenant, declared.name)
 
     async def declare(self, declared: DeclaredSchedule) -> None:
-        """As code says it at a start: unless it was edited at run time, what is stored follows the code.
+        """Stores a schedule that code declares, or changes the stored one to match the code unless it was edited at run
+        time.
 
         Raises what a function of the schedule raises.
         """
         tenant, name, plan = declared.tenant, declared.name, self.plan_of(declared)
 
-        async def decide(held: Schedule | None, now: Instant) -> PlannedChange:
-            if held is None:
+        async def decide(stored: Schedule | None, now: Instant) -> PlannedChange:
+            if stored is None:
                 return self._begun(tenant, name, plan, now)
             following = self._functions.following
             return await self._replanned(
-                held, now, lambda was: declare(was, plan, now, functions=following, reset=declared.reset)
+                stored, now, lambda before: declare(before, plan, now, functions=following, reset=declared.reset)
             )
 
         await self.change(tenant, name, decide)
 
     async def create(self, tenant: str, name: str, options: ScheduleOptions, *, dry_run: bool = False) -> Versioned:
-        """With `dry_run` nothing is stored: the answer is what would be."""
+        """Creates a schedule and returns it. With `dry_run` nothing is stored. Raises Conflict if the name is taken."""
         plan = self._planner.plan(options, tenant, name)
 
-        async def decide(held: Schedule | None, now: Instant) -> PlannedChange:
-            if held is not None:
+        async def decide(stored: Schedule | None, now: Instant) -> PlannedChange:
+            if stored is not None:
                 raise Conflict(f"there is a schedule {name!r} already: edit it, or delete it first")
             return self._begun(tenant, name, plan, now)
 
         return await (self.preview if dry_run else self.change)(tenant, name, decide)
 
     async def edit(
-        self, held: Schedule, options: ScheduleOptions, now: Instant, template: TemplateChange | None = None
+        self, stored: Schedule, options: ScheduleOptions, now: Instant, template: TemplateChange | None = None
     ) -> PlannedChange:
-        """At run time: only what is given changes."""
-        return await self._replanned(held, now, lambda was: self.edited(was, options, now, template))
+        """Returns the change by an edit at run time, which changes only the options that are passed."""
+        return await self._replanned(stored, now, lambda before: self.edited(before, options, now, template))
 
     def edited(
-        self, held: Schedule, options: ScheduleOptions, now: Instant, template: TemplateChange | None = None
+        self, stored: Schedule, options: ScheduleOptions, now: Instant, template: TemplateChange | None = None
     ) -> Schedule:
-        """The schedule with what is given changed, leaving aside what its old times still owe."""
-        plan = self._planner.plan(options, held.tenant, held.name, held.plan, template)
-        return edit(held, plan, now, functions=self._functions.following)
+        """Returns the schedule with these options changed, without the fires that are due by its old times."""
+        plan = self._planner.plan(options, stored.tenant, stored.name, stored.plan, template)
+        return edit(stored, plan, now, functions=self._functions.following)
 
     async def preview(self, tenant: str, name: str, decide: Decide, *, if_version: int | None = None) -> Versioned:
-        """What `change` would make of the schedule now, and the version it has now. Writes nothing."""
+        """Returns the schedule as `change` would store it now, and the version that it has now. Writes nothing."""
         read = await SCHEDULES.of(self._store).get_schedules(tenant, [name])
         record = next(iter(read.schedules), None)
         _check_version(name, record, if_version)
         planned = await decide(None if record is None else record.schedule, read.now)
-        assert planned.after is not None, "nobody asks what a deleted schedule would be"
+        assert planned.after is not None, "a deletion has no preview"
         return planned.after, None if record is None else record.version
 
     async def change(self, tenant: str, name: str, decide: Decide, *, if_version: int | None = None) -> Versioned:
-        """The schedule as it is then; where it is deleted, as it was.
+        """Changes a schedule and returns it as it is then; a deleted one is returned as it was.
 
-        Raises RevMismatch where its version is not `if_version`. The store compares the version in the transaction that
+        Raises RevMismatch if its version is not `if_version`. The store compares the version in the transaction that
         changes the schedule.
         """
-        stored = SCHEDULES.of(self._store)
+        store = SCHEDULES.of(self._store)
         for _ in range(TRIES_MAX):
-            read = await stored.get_schedules(tenant, [name])
+            read = await store.get_schedules(tenant, [name])
             record = next(iter(read.schedules), None)
             _check_version(name, record, if_version)
-            held = None if record is None else record.schedule
-            planned = await decide(held, read.now)
-            left = held if planned.after is None else planned.after
-            assert left is not None, "what is changed is there, or will be"
-            if planned.after == held:
+            stored = None if record is None else record.schedule
+            planned = await decide(stored, read.now)
+            left = stored if planned.after is None else planned.after
+            assert left is not None, "a change needs a schedule before it or after it"
+            if planned.after == stored:
                 return left, None if record is None else record.version
             change = ScheduleChange(before=record, after=planned.after, jobs=planned.jobs)
-            [changed] = await stored.change_schedules([change])
+            [changed] = await store.change_schedules([change])
             if changed is not None:
                 self._store.notifier.publish(Hint(control=True))
                 self._fires.publish(left, planned, changed)
@@ -125,34 +126,38 @@ class ScheduleEditor:
     def _begun(self, tenant: str, name: str, plan: Plan, now: Instant) -> PlannedChange:
         return PlannedChange(begin(name, plan, now, tenant=tenant, functions=self._functions.following))
 
-    async def _replanned(self, held: Schedule, now: Instant, replan: Callable[[Schedule], Schedule]) -> PlannedChange:
-        """Where its times become others, what the old ones still owe comes with the change."""
-        after = replan(held)
-        if after.plan.timing == held.plan.timing:
+    async def _replanned(self, stored: Schedule, now: Instant, replan: Callable[[Schedule], Schedule]) -> PlannedChange:
+        """Returns the change by `replan`. If it changes the times, fires that are due by the old times come with it."""
+        after = replan(stored)
+        if after.plan.timing == stored.plan.timing:
             return PlannedChange(after)
-        owed = await self._owed(held, now)
+        owed = await self._owed(stored, now)
         assert owed.after is not None, "no fire deletes its schedule"
         return PlannedChange(replan(owed.after), owed.fires)
 
-    async def _owed(self, held: Schedule, now: Instant) -> PlannedChange:
-        """What cannot be made here is given up, loudly: this change may be what mends the schedule."""
+    async def _owed(self, stored: Schedule, now: Instant) -> PlannedChange:
+        """Returns the change by the fires that are due now. Fires whose jobs cannot be made here are given up and
+        reported, because the edit may be meant to repair the schedule."""
         try:
-            planned = await guarded_await(self._fires.take(held, now))
+            planned = await guarded_await(self._fires.take(stored, now))
         except Exception as error:
-            self._events.report(error, f"schedule {held.name}")
-            return PlannedChange(held)
+            self._events.report(error, f"schedule {stored.name}")
+            return PlannedChange(stored)
         if planned is not None:
             return planned
-        if held.next_fire is not None and held.next_fire <= now and not held.paused:
+        if stored.next_fire is not None and stored.next_fire <= now and not stored.paused:
             given_up = (
-                f"the times of schedule {held.name!r} were changed while a fire was due, "
+                f"the times of schedule {stored.name!r} were changed while a fire was due, "
                 "and this process lacks its function"
             )
-            self._events.report(Conflict(given_up), f"schedule {held.name}")
-        return PlannedChange(held)
+            self._events.report(Conflict(given_up), f"schedule {stored.name}")
+        return PlannedChange(stored)
 
 
 def _check_version(name: str, record: ScheduleRecord | None, expected: int | None) -> None:
+    """Raises RevMismatch if the schedule has another version than the one that the caller has read."""
     if expected is not None and record is not None and record.version != expected:
-        told = f"schedule {name!r} has version {record.version}, not if_rev={expected}: it has changed; read it again"
-        raise RevMismatch(told, expected=expected, current=record.version)
+        message = (
+            f"schedule {name!r} has version {record.version}, not if_rev={expected}: it has changed; read it again"
+        )
+        raise RevMismatch(message, expected=expected, current=record.version)

@@ -1,4 +1,4 @@
-"""The fires of a schedule: the jobs that are due are made from it, and published after the commit."""
+"""The fires of a schedule: their jobs are made when they are due, and published after they were stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ropewalk.ports.store.submission import Accepted
 from ropewalk.ports.tracing import FireSpan, Tracing
 
 MakeJob: TypeAlias = "Callable[[Job[Any, Any], str], NewJob]"
-"""Makes the record of a job for a tenant, with its options resolved and checked."""
+"""A function that makes the record of a job for a tenant, with its options resolved and checked."""
 
 
 class Fire(Struct, frozen=True):
@@ -36,14 +36,14 @@ class Fire(Struct, frozen=True):
     at: Instant
     job: NewJob
     span: FireSpan | None
-    """The span of this fire, where the app traces."""
+    """The span of this fire; None if the app does not trace."""
 
 
 class PlannedChange(Struct, frozen=True):
-    """What a schedule is to become, and the fires that are to be stored with it."""
+    """A planned change of a schedule, and the fires that are to be stored with it."""
 
     after: Schedule | None
-    """None where the schedule is to be deleted."""
+    """The schedule after the change; None deletes it."""
     fires: list[Fire] = []
 
     @property
@@ -52,7 +52,7 @@ class PlannedChange(Struct, frozen=True):
 
 
 class Fires:
-    """Makes the jobs of due fires, and tells hooks, the meter and workers once they are stored."""
+    """Makes the jobs of fires, and publishes them to hooks, metrics and workers once they are stored."""
 
     def __init__(
         self,
@@ -73,9 +73,10 @@ class Fires:
         self._calls = FunctionCalls(runtime)
 
     async def take(self, schedule: Schedule, now: Instant) -> PlannedChange | None:
-        """What is due now. None where nothing is, or where only another process has the function that makes the jobs.
+        """Returns the change by the fires that are due now; None if none is due, or if only another process has the
+        function that makes the jobs.
 
-        Raises what the functions of the schedule raise, and WaitTimeout where they take too long.
+        Raises what the functions of the schedule raise, and WaitTimeout if they take too long.
         """
         return await self._calls.within_limit(schedule, lambda call: self._take(schedule, now, call))
 
@@ -95,14 +96,14 @@ class Fires:
         return Fire(at, new if span is None else structs.replace(new, trace=span.trace), span)
 
     def can_make(self, schedule: Schedule) -> bool:
-        """Whether this process has the function that makes its jobs, if there is one."""
+        """Whether this process can make the jobs of the schedule, for which it may need a function."""
         work = schedule.plan.work
         return not isinstance(work, str) or self._functions.run(work) is not None
 
     async def job(self, schedule: Schedule, fire: Instant) -> NewJob | None:
-        """The job of one fire, still without an id. None where the function of the schedule wants no job for it.
+        """Returns the job of one fire, without an id; None if the function of the schedule returns no job for it.
 
-        Raises what the function raises, and WaitTimeout where it takes too long.
+        Raises what the function raises, and WaitTimeout if it takes too long.
         """
         return await self._calls.within_limit(schedule, lambda call: self._job(schedule, fire, call))
 
@@ -123,7 +124,8 @@ class Fires:
         return self._make_job(made, schedule.tenant)
 
     def publish(self, schedule: Schedule, planned: PlannedChange, changed: ScheduleChanged) -> None:
-        """After the commit: hooks hear of the fires, workers of the jobs, on_error of those that were refused."""
+        """Publishes fires after the commit: events for hooks, hints for workers, and errors for jobs that were
+        refused."""
         queues: set[str] = set()
         for fire, answer in zip(planned.fires, changed.answers, strict=True):
             if isinstance(answer, RopewalkError):

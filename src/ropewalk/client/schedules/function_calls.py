@@ -1,4 +1,4 @@
-"""Calls of the functions of schedules: plain ones run off the event loop, and none may take longer than a limit."""
+"""Calls of the functions of schedules. Functions that are not async run in threads, and each call has a time limit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ropewalk.ports.runtime import Runtime
 T = TypeVar("T")
 
 FUNCTION_SECONDS_MAX: Final = 30.0
-"""How long the functions of one schedule may take for the fires that are due at one look."""
+"""The functions of one schedule may take this long for all fires that are due at one look."""
 
 
 class FunctionCall:
-    """The functions of one schedule while they are called for one look."""
+    """The calls of the functions of one schedule for one look."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -27,10 +27,13 @@ class FunctionCall:
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it runs any more. A thread cannot be stopped, and a coroutine may refuse to be."""
+        """Whether nothing of it runs any more. A thread cannot be stopped, and a coroutine may resist its
+        cancellation."""
         return not (self._is_blocking or self._is_awaited)
 
     async def off_the_loop(self, call: Callable[[], T]) -> T:
+        """Runs a function in a thread and returns its value."""
+
         def tracked() -> T:
             try:
                 return call()
@@ -41,6 +44,7 @@ class FunctionCall:
         return await self._runtime.call_off_the_loop(tracked)
 
     async def run(self, work: Coroutine[Any, Any, T], answer: asyncio.Future[T]) -> None:
+        """Runs a coroutine and puts its result or error into `answer`, unless that was given up."""
         self._is_awaited = True
         try:
             value = await guarded_await(work)
@@ -55,14 +59,15 @@ class FunctionCall:
 
 
 class FunctionCalls:
-    """Gives up calls that take too long. While such a call has still not ended, its schedule gets no further one."""
+    """Gives up calls that take too long. Until such a call has ended, the functions of its schedule are not called
+    again."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._overdue: dict[tuple[str, str], FunctionCall] = {}
 
     async def within_limit(self, schedule: Schedule, work: Callable[[FunctionCall], Coroutine[Any, Any, T]]) -> T:
-        """Raises WaitTimeout where the functions take too long, and what they raise."""
+        """Returns the result of `work`. Raises WaitTimeout if the functions take too long, and what they raise."""
         if not schedule.plan.functions:
             return await work(FunctionCall(self._runtime))
         key = schedule.tenant, schedule.name

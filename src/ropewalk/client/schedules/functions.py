@@ -1,4 +1,4 @@
-"""The functions that stored schedules refer to by name, as far as this process has them."""
+"""Stored schedules refer to functions by name. This module finds those that this process has."""
 
 from __future__ import annotations
 
@@ -15,37 +15,40 @@ AnyFunction: TypeAlias = Callable[[datetime], Any]
 
 
 class ScheduleFunctions:
-    """The functions of an app by their names: those that tell the times of a schedule, and those that make its jobs."""
+    """The functions of an app by their names: those that compute the times of a schedule, and those that make its
+    jobs."""
 
     def __init__(self, functions: Iterable[AnyFunction] = ()) -> None:
         self._functions: dict[str, AnyFunction] = {}
         self.following: dict[str, Following] = {}
-        """The functions as the domain calls them to learn the time of the next fire."""
+        """The functions in the form in which the domain calls them for the time of the next fire."""
         for function in functions:
             self.add(function)
 
     def add(self, function: AnyFunction) -> None:
+        """Adds a function. Raises DefinitionError if another one has the same name."""
         name = function_name(function, "functions")
-        held = self._functions.setdefault(name, function)
-        if held is not function:
+        known = self._functions.setdefault(name, function)
+        if known is not function:
             raise DefinitionError(
-                f"two functions of schedules are named {name!r}, in {_module(held)} and {_module(function)}: "
+                f"two functions of schedules are named {name!r}, in {_module(known)} and {_module(function)}: "
                 "rename one of them, because they are stored by name"
             )
-        self.following[name] = _asked(function)
+        self.following[name] = _following(function)
 
     def add_from(self, declared: DeclaredSchedule) -> None:
-        """Add the functions that a declared schedule was given as objects."""
+        """Adds the functions that a declared schedule names as objects."""
         options = declared.options
-        for given in (options.get("next"), options.get("run")):
-            if given is not None and not isinstance(given, str):
-                self.add(given)
+        for function in (options.get("next"), options.get("run")):
+            if function is not None and not isinstance(function, str):
+                self.add(function)
 
-    def name_of(self, given: NextFunction | RunFunction | str, field: str) -> str:
-        """The name to store. The function must be registered here, or nobody might ever go on with the schedule."""
-        name = function_name(given, field)
-        held = self._functions.get(name)
-        if held is None or (not isinstance(given, str) and held is not given):
+    def name_of(self, function: NextFunction | RunFunction | str, field: str) -> str:
+        """Returns the name to store. Raises InvalidInput if the function is not registered with this app, because then
+        perhaps no process could continue the schedule."""
+        name = function_name(function, field)
+        known = self._functions.get(name)
+        if known is None or (not isinstance(function, str) and known is not function):
             raise InvalidInput(
                 f"{field}={name!r} is not registered with this app: pass the function with App(functions=[...])",
                 field=field,
@@ -53,10 +56,11 @@ class ScheduleFunctions:
         return name
 
     def run(self, name: str) -> RunFunction | None:
+        """Returns the function of this name that makes jobs; None if this process does not have it."""
         return cast("RunFunction | None", self._functions.get(name))
 
 
-def _asked(function: AnyFunction) -> Following:
+def _following(function: AnyFunction) -> Following:
     def following(after: Instant) -> Instant | None:
         answer = function(to_datetime(after))
         return None if answer is None else to_instant(answer, f"what next={function.__name__} answered")

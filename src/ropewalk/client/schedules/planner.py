@@ -1,4 +1,4 @@
-"""From the options of a schedule, as people give them, to the plan that is stored."""
+"""The planner makes the plan that is stored from the options of a schedule as people write them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 NamedJob: TypeAlias = Callable[[str, object, bytes], Job[Any, Any]]
-"""Makes a job of a registered type from arguments by name."""
+"""A function that makes a job of a registered type from arguments by name, over those of a stored input."""
 
 
 class Planner:
-    """Makes the plan that is stored from the options that people give."""
+    """Makes and changes the plans of the schedules of one app."""
 
     def __init__(self, functions: ScheduleFunctions, make_job: MakeJob, bounds: Bounds, named_job: NamedJob) -> None:
         self._functions = functions
@@ -42,9 +42,10 @@ class Planner:
         stored: Plan | None = None,
         template: TemplateChange | None = None,
     ) -> Plan:
-        """The options laid over the stored plan, if there is one. Raises InvalidInput naming the option.
+        """Returns the plan by these options, over the stored plan if there is one. Raises InvalidInput, which names the
+        option that does not fit.
 
-        `template` changes the job that is stored or given, and leaves the rest of it as it is.
+        `template` changes parts of the job, whether it is the stored one or comes with the options.
         """
         check_name(name, "name", self._bounds)
         check_name(tenant, "tenant", self._bounds)
@@ -68,7 +69,7 @@ class Planner:
             return self._template(options["job"], tenant)
         if "run" in options:
             return self._functions.name_of(options["run"], "run")
-        assert stored is not None, "a complete one says what to do"
+        assert stored is not None, "complete options name a job or a function"
         return stored.work
 
     def _changed(self, work: NewJob | str, name: str, change: TemplateChange) -> NewJob:
@@ -87,7 +88,8 @@ class Planner:
                 fields["key"] = IdempotencyKey(key=guarded(unique, job.arguments), window_us=DAY)
         fields |= _template_fields(change.using)
         new = structs.replace(work, **fields)
-        check(structs.replace(new, id=name), self._bounds)  # a stored template has no id: each fire has its own
+        # A stored template has no id, because each fire has its own.
+        check(structs.replace(new, id=name), self._bounds)
         return new
 
     def _template(self, job: Job[object, object], tenant: str) -> NewJob:
@@ -102,14 +104,15 @@ class Planner:
 
 
 class TemplateChange(Struct, frozen=True):
-    """What changes in the job of a schedule; the rest of the job stays as it is stored."""
+    """A change of parts of the job of a schedule."""
 
     arguments: Mapping[str, object] | None
     using: EnqueueOptions
 
     @classmethod
     def of(cls, arguments: Mapping[str, object] | None, using: EnqueueOptions | None) -> TemplateChange | None:
-        """None where nothing is given. Raises InvalidInput naming the option that does not fit."""
+        """Returns the change; None if there is nothing to change. Raises InvalidInput, which names the option that does
+        not fit."""
         if arguments is not None:
             checks.mapping(arguments, "arguments")
         if using is not None:
@@ -138,7 +141,7 @@ _FIELD_OF: Final[Mapping[str, str]] = {
     "limit": "limit_key",
     "fairness": "fairness",
 }
-"""The options of a job that an edit can change alone, and the field of the template that keeps each."""
+"""The options of a job that an edit can change alone, and the field of the template for each of them."""
 
 
 def _template_fields(using: EnqueueOptions) -> dict[str, Any]:

@@ -1,1 +1,2 @@
-"""Jobs, workflows, schedules and log lines as people see them."""
+"""The views are what a client returns to users: jobs, workflows, schedules and log lines with datetimes and decoded
+values."""

@@ -1,7 +1,4 @@
-"""What the client's verbs answer, beside jobs themselves.
-
-A kept log line, as people see it.
-"""
+"""The answers of the client's operations other than jobs: pages, counts, results of changes, and log lines."""
 
 from __future__ import annotations
 
@@ -23,21 +20,25 @@ from ropewalk.ports.store.submission import Accepted
 
 
 class SearchPage(Struct, frozen=True):
+    """One page of a search. `next_cursor` is the cursor of the next page; None if this is the last one."""
+
     jobs: list[JobInfo]
     next_cursor: str | None
 
 
 class FailureCounts(Struct, kw_only=True):
-    """What went wrong, counted: by category, code and job type. `counted` jobs at the most, newest first."""
+    """The numbers of failed jobs by category, code and job type."""
 
     counted: int = 0
+    """The number of jobs that were counted."""
     complete: bool = True
-    """False when there were more than were counted"""
+    """Whether all failed jobs were counted; otherwise only the newest ones."""
     by_category: dict[str, int] = {}
     by_code: dict[str, int] = {}
     by_type: dict[str, int] = {}
 
     def add(self, job: JobInfo) -> None:
+        """Counts one job."""
         self.counted += 1
         self.by_type[job.type] = self.by_type.get(job.type, 0) + 1
         if job.error is not None:
@@ -47,7 +48,7 @@ class FailureCounts(Struct, kw_only=True):
 
 
 class SubmissionInfo(Struct, frozen=True, kw_only=True):
-    """A job as it was when the store answered its enqueue; of a duplicate, the job that was there."""
+    """A job as it was when the store answered its enqueue. For a duplicate this is the job that existed before."""
 
     state: State
     created_at: datetime
@@ -56,6 +57,7 @@ class SubmissionInfo(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, accepted: Accepted) -> SubmissionInfo:
+        """Returns the view of an answer of the store."""
         return cls(
             state=accepted.state,
             created_at=to_datetime(accepted.created_at),
@@ -64,7 +66,7 @@ class SubmissionInfo(Struct, frozen=True, kw_only=True):
 
 
 class CancelResult(Struct, frozen=True, kw_only=True):
-    """What became of the cancellation of one job."""
+    """What a cancellation did to one job."""
 
     job_id: str
     status: CancelStatus
@@ -73,6 +75,8 @@ class CancelResult(Struct, frozen=True, kw_only=True):
 
 
 class RetryResult(Struct, frozen=True, kw_only=True):
+    """What a retry did to one job. `reason` says why it was refused."""
+
     job_id: str
     status: RetryStatus
     new_state: State | None
@@ -89,39 +93,46 @@ _NOT_RETRIED: Final = {
 
 
 def why_not_retried(reason: str | None) -> str:
-    """The reason of a RetryResult, for people."""
+    """Returns the reason of a RetryResult in words for people."""
     return _NOT_RETRIED.get(reason or "", "only failed and dead_letter jobs can be retried")
 
 
 REFUSALS_MAX: Final = 100
-"""A bulk operation names this many of the jobs that it left as they were."""
+"""An operation on many jobs names this many of the jobs that it did not change."""
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """Why a bulk operation left one job as it was."""
+    """The reason why an operation on many jobs did not change one of them."""
 
     job_id: str
     code: str
-    """For machines, such as already_complete, state_completed, key_in_use, not_terminal, in_use or not_found."""
+    """The reason for programs, such as already_complete, state_completed, key_in_use, not_terminal, in_use or
+    not_found."""
     message: str
-    """For people."""
+    """The reason in words for people."""
 
 
 class BulkResult(Struct, kw_only=True):
-    """`requested` jobs matched; with dry_run nothing was done to them."""
+    """The counts of an operation on many jobs. With dry_run nothing was done to the jobs."""
 
     requested: int = 0
+    """The number of jobs that were named or matched."""
     done: int = 0
+    """The number of jobs that the operation changed."""
     skipped: int = 0
+    """The number of jobs whose state did not allow the operation."""
     missing: int = 0
+    """The number of jobs that do not exist."""
     refusals: list[Refusal] = []
-    """The first 100 of the jobs that were skipped or missing."""
+    """The reasons for the first 100 jobs that were skipped or missing."""
 
     def skip(self, job_id: str, code: str, message: str) -> None:
+        """Counts a job that was not changed."""
         self.skipped += 1
         self._refuse(Refusal(job_id=job_id, code=code, message=message))
 
     def miss(self, job_id: str) -> None:
+        """Counts a job that does not exist."""
         self.missing += 1
         self._refuse(not_found(job_id))
 
@@ -131,37 +142,44 @@ class BulkResult(Struct, kw_only=True):
 
 
 def not_found(job_id: str) -> Refusal:
+    """Returns the reason for a job that does not exist."""
     return Refusal(job_id=job_id, code="not_found", message="there is no such job for this tenant")
 
 
 class PurgeResult(Struct, kw_only=True):
-    """What became of the `requested` jobs that a purge found; with dry_run nothing was done to them."""
+    """The counts of a purge. With dry_run nothing was done to the jobs."""
 
     requested: int = 0
+    """The number of jobs that the purge found."""
     deleted: int = 0
+    """The number of jobs that were removed."""
     cancelled: int = 0
-    """those of them that waited, and were therefore cancelled first"""
+    """The number of removed jobs that waited and were therefore cancelled first."""
     running: int = 0
-    """left as they are, because they run"""
+    """The number of jobs that were not removed because they run."""
     needed: int = 0
-    """left, because jobs that were not purged depend on them or are queued under them, and have not ended"""
+    """The number of jobs that were not removed because unfinished jobs which were not purged depend on them or are
+    under them."""
     missing: int = 0
-    """somebody else was faster"""
+    """The number of jobs that were removed by somebody else meanwhile."""
     refusals: list[Refusal] = []
-    """The first 100 of the jobs that are running, needed or missing."""
+    """The reasons for the first 100 jobs that are running, needed or missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInfo:
+    """A line that a handler logged with `ctx.log` and that was kept."""
+
     at: datetime
     level: str
-    """DEBUG, INFO, WARNING, ERROR, CRITICAL, or the number of another one"""
+    """The level: DEBUG, INFO, WARNING, ERROR, CRITICAL, or the number of another level."""
     message: str
     fields: Mapping[str, object]
     attempt: int
 
     @classmethod
     def of(cls, line: LogLine) -> LogInfo:
+        """Returns the view of a stored line."""
         fields = {} if line.fields is None else msgspec.json.decode(line.fields, type=dict[str, object])
         names = {number: name for name, number in logging.getLevelNamesMapping().items() if name not in _SYNONYMS}
         return cls(

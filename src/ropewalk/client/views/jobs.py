@@ -1,4 +1,5 @@
-"""A job as people see it: public state, datetimes, decoded values."""
+"""A job as users see it, with its public state, datetimes and decoded values, and the describer, which makes this
+view."""
 
 from __future__ import annotations
 
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 Included: TypeAlias = Literal["arguments", "result", "history", "attempts", "logs", "dependencies", "why"]
 """What `get` can include in its answer; arguments and result are always there."""
 INCLUDABLE: Final = ("history", "attempts", "logs", "dependencies", "why")
-"""the fields of JobInfo that are there only where `get` was asked to include them"""
+"""The fields of JobInfo that are None unless `get` was asked to include them."""
 
 UNDECODED: Final = "undecoded"
-"""The name under which arguments are shown, as text, that are not even JSON."""
+"""Arguments that are not even JSON are shown as text under this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressInfo:
+    """The progress that a handler reported last."""
+
     percent: float
     message: str | None
     updated_at: datetime
@@ -43,6 +46,8 @@ class ProgressInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
+    """A job at the moment when it was read."""
+
     id: str
     type: str
     state: State
@@ -64,12 +69,12 @@ class JobInfo:
     group_id: str
     parent_id: str | None
     chain_id: str | None
-    """the first job of its chain; None where it never continued"""
+    """The id of the first job of its chain; None if the job never continued and continues none."""
     chain_index: int | None
     awaits: str | None
-    """the signal it waits for"""
+    """The name of the signal for which it waits."""
     skipped: bool
-    """completed without running: its dependencies failed and it asked to be passed over then"""
+    """Whether it completed without running, because its dependencies failed and its `on_unsatisfied` says so."""
     worker: str | None
     idempotency_key: str | None
     correlation_id: str | None
@@ -80,31 +85,34 @@ class JobInfo:
     error: ErrorInfo | None
     cancel_requested: bool
     arguments: Mapping[str, object] = field(repr=False)
-    """decoded by the type where it is registered here and they fit it; otherwise what is stored, untyped"""
+    """The arguments, decoded by the job type if that is registered here and they fit it; otherwise as stored, without
+    types."""
     result: object = field(repr=False)
-    """decoded by the type's return annotation where it is registered here; None too where it was forgotten"""
+    """The result, decoded by the return annotation of the job type if that is registered here; None if there is
+    none."""
     result_forgotten: bool = False
-    """it had a result, which was kept shorter than the job (`Retention.of(results=...)`)"""
+    """Whether the result was deleted before the job (`Retention.of(results=...)`)."""
 
     secrets: tuple[str, ...] = ()
-    """Names of what is to be hidden from people: arguments and fields annotated as Secret, as far as the type is
-    registered here, `return` for the result, and the app's own `secret_keys`."""
+    """The names of values that must be hidden from people: arguments and fields that are annotated as Secret, if the
+    type is registered here, `return` for the result, and the `secret_keys` of the app."""
     damaged: tuple[str, ...] = ()
-    """names of its stored columns that cannot be read; what is told of these is a stand-in"""
+    """The names of its stored columns that cannot be read; their fields contain stand-ins."""
 
     history: tuple[HistoryInfo, ...] | None = field(default=None, repr=False)
-    """everything that happened to it; None, like the next four, where `get` was not asked to include it"""
+    """Everything that happened to it; None, like the next four fields, unless `get` was asked to include it."""
     attempts: tuple[AttemptInfo, ...] | None = field(default=None, repr=False)
-    """every attempt that ended otherwise than in success"""
+    """Every attempt that did not succeed."""
     logs: tuple[LogInfo, ...] | None = field(default=None, repr=False)
-    """what its handler logged"""
+    """The lines that its handler logged."""
     dependencies: tuple[EdgeInfo, ...] | None = field(default=None, repr=False)
-    """what it waits for, or waited for, in the order of its `depends_on`"""
+    """Its dependencies, in the order of its `depends_on`."""
     why: Why | None = field(default=None, repr=False)
-    """the one cause it is not running, or where it runs"""
+    """The one cause why it is not running, or where it runs."""
 
     @property
     def terminal(self) -> bool:
+        """Whether the job has ended."""
         return self.finished_at is not None
 
     def __redacted__(self, hide: Hide) -> object:
@@ -118,6 +126,8 @@ class JobInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryInfo:
+    """One recorded change of a job."""
+
     rev: int
     kind: str
     at: datetime
@@ -129,7 +139,7 @@ class HistoryInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureInfo:
-    """How a job failed: its last error, and every attempt that ended badly where asked for."""
+    """How a job failed: its last error, and every failed attempt if the caller asked for them."""
 
     job_id: str
     type: str
@@ -141,6 +151,8 @@ class FailureInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptInfo:
+    """One attempt that did not succeed."""
+
     attempt: int
     run: int
     ended: str
@@ -152,7 +164,7 @@ class AttemptInfo:
 
 
 class Describer:
-    """Turns records into what people see, decoding by the types registered here."""
+    """Makes the views of records, and decodes values by the job types that are registered here."""
 
     def __init__(self, registry: Registry, codec: Codec, secret_keys: frozenset[str] = frozenset()) -> None:
         self._registry = registry
@@ -160,10 +172,11 @@ class Describer:
         self._codec = codec
 
     def job(self, job: JobRecord, now: Instant) -> JobInfo:
+        """Returns the view of a job that was read at the time `now` of the store's clock."""
         progress, damaged = job.progress, job.damaged
         try:
             result = self.value(job.type, job.result)
-        except InvalidInput:  # one job must not hide a page of others
+        except InvalidInput:  # One job must not make a page of other jobs unreadable.
             result, damaged = None, (*damaged, "result")
         return JobInfo(
             id=job.id,
@@ -208,9 +221,11 @@ class Describer:
         )
 
     def history(self, stored: StoredHistory) -> list[HistoryInfo]:
+        """Returns the recorded changes of a job, the oldest first."""
         return [_history(entry) for entry in assemble(stored.job, stored.attempts, stored.events)]
 
     def failure(self, stored: StoredHistory, *, all_attempts: bool) -> FailureInfo:
+        """Returns how a job failed."""
         job = stored.job
         return FailureInfo(
             job_id=job.id,
@@ -222,7 +237,8 @@ class Describer:
         )
 
     def arguments(self, job_type: str, data: bytes) -> Mapping[str, object]:
-        """By the type where it is registered here and they fit it; otherwise what is stored, untyped."""
+        """Returns arguments decoded by their job type if that is registered here and they fit it; otherwise as
+        stored."""
         batch = False
         if job_type in self._registry:
             known = self._registry.get(job_type)
@@ -239,11 +255,13 @@ class Describer:
         return cast("dict[str, object]", decoded) if isinstance(decoded, dict) and not batch else item
 
     def secrets(self, job_type: str) -> tuple[str, ...]:
+        """Returns the names of the values of this type that must be hidden from people."""
         declared = self._registry.get(job_type).resolve().secrets if job_type in self._registry else frozenset[str]()
         return tuple(sorted(declared | self._secret_keys))
 
     def value(self, job_type: str | None, data: bytes | None) -> object:
-        """Every stored value is decoded by the type that produced it; untyped where that is not known here."""
+        """Returns a stored value decoded by the type that produced it, or without types if that type is not known
+        here."""
         if data is None:
             return None
         if job_type is not None and job_type in self._registry:

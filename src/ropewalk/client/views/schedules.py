@@ -1,4 +1,4 @@
-"""A schedule as people see it: datetimes, what it does in words, the fires to come."""
+"""A schedule as users see it, with datetimes, its timing in words, and its next fires."""
 
 from __future__ import annotations
 
@@ -16,43 +16,45 @@ from ropewalk.domain.time import SECOND, Instant, to_datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleInfo:
+    """A schedule at the moment when it was read."""
+
     name: str
     tenant: str
     cron: str | None
     timezone: str | None
-    """of `cron`"""
+    """The time zone of `cron`."""
     every: timedelta | None
     next: str | None
-    """the function that tells its times"""
+    """The name of the function that computes its times."""
     job_type: str | None
-    """of its template; None where a function makes its jobs"""
+    """The type of its template; None if a function makes its jobs."""
     queue: str | None
     arguments: Mapping[str, object] | None = field(repr=False)
-    """of its template, decoded by the type where it is registered here"""
+    """The arguments of its template, decoded by the job type if that is registered here."""
     run: str | None
-    """the function that makes its jobs"""
+    """The name of the function that makes its jobs."""
     missed: Missed
     next_fire: datetime | None
-    """None: it has ended"""
+    """The time of its next fire; None if it has ended."""
     last_fire: datetime | None
     upcoming: tuple[datetime, ...]
-    """from next_fire on, as many as were asked for and can be told here"""
+    """Its next fires from `next_fire` on, as many as were asked for and can be computed here."""
     paused: bool
     overridden: bool
-    """edited at run time: declaring it in code changes nothing"""
+    """Whether it was edited at run time, so that declaring it in code changes nothing."""
     generation: int
-    """1, +1 for every edit"""
+    """The generation is 1, and grows by one with every edit."""
     version: int | None
-    """The store's number of this state of it, for `edit_schedule(if_rev=...)`: a new one after every change, fires
-    included. None for a preview of one that is not stored."""
+    """The version for `edit_schedule(if_rev=...)`, which changes with every change of the schedule and with every fire;
+    None for a preview of a schedule that is not stored."""
     options: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What its template says beside its queue, in the words of `Job.using`; spans in seconds."""
+    """The other options of its template, named as in `Job.using`, with spans in seconds."""
     secrets: tuple[str, ...] = ()
-    """Names of arguments and fields of its template that are to be hidden from people, as in JobInfo."""
+    """The names of arguments and fields of its template that must be hidden from people, as in JobInfo."""
 
     @property
     def when(self) -> str:
-        """In words."""
+        """Its timing in words."""
         if self.cron is not None:
             return f"{self.cron} ({self.timezone})"
         if self.every is not None:
@@ -61,6 +63,7 @@ class ScheduleInfo:
 
     @property
     def ended(self) -> bool:
+        """Whether it never fires again."""
         return self.next_fire is None
 
     def __redacted__(self, hide: Hide) -> object:
@@ -70,6 +73,7 @@ class ScheduleInfo:
 def info_of(
     schedule: Schedule, version: int | None, describe: Describer, functions: Functions, fires: int
 ) -> ScheduleInfo:
+    """Returns the view of a schedule with this many of its next fires."""
     timing, work = schedule.plan.timing, schedule.plan.work
     cron, timezone, every, following = _timing_fields(timing)
     template = None if isinstance(work, str) else work
@@ -98,9 +102,9 @@ def info_of(
 
 
 def _options(template: NewJob) -> dict[str, object]:
-    """Those that are not what a job has without being told."""
+    """Returns the options of a template that differ from the defaults of a job."""
     plain = NewJob(id="", type="", input=b"")
-    said: dict[str, object] = {
+    options: dict[str, object] = {
         name: getattr(template, name)
         for name in ("priority", "max_attempts", "max_crashes", "tags", "correlation_id", "workflow_id", "fairness")
         if getattr(template, name) != getattr(plain, name)
@@ -112,12 +116,12 @@ def _options(template: NewJob) -> dict[str, object]:
         ("lease", template.lease_us),
     ):
         if span is not None:
-            said[name] = span / SECOND
+            options[name] = span / SECOND
     if template.limit_key is not None:
-        said["limit"] = template.limit_key
+        options["limit"] = template.limit_key
     if template.key is not None:
-        said["idempotency_key"] = template.key.key
-    return said
+        options["idempotency_key"] = template.key.key
+    return options
 
 
 def _timing_fields(timing: Timing) -> tuple[str | None, str | None, timedelta | None, str | None]:
@@ -131,7 +135,8 @@ def _timing_fields(timing: Timing) -> tuple[str | None, str | None, timedelta | 
 
 
 def _fires(schedule: Schedule, functions: Functions, count: int) -> list[Instant]:
-    """A function that raises, or a zone this machine does not have, must not keep people from looking."""
+    """Returns the next fires. If a function raises or this machine lacks the time zone, people can still see the
+    schedule, with its stored next fire."""
     try:
         return upcoming(schedule, count, functions)
     except Exception:

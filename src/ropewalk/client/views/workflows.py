@@ -1,7 +1,5 @@
-"""Jobs that belong together, as people see them: a workflow, a group, and what depends on what in it.
-
-Reads the jobs that belong together, and the edges between them, page by page.
-"""
+"""Workflows and groups as users see them, with their jobs and dependencies, and the functions that read these from the
+store page by page."""
 
 from __future__ import annotations
 
@@ -27,19 +25,23 @@ from ropewalk.ports.store.workflows import GroupRecord, WorkflowStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeInfo:
-    """`child` waits, or waited, for `parent`. (What was queued by what is `parent_id` of the jobs themselves.)"""
+    """A dependency: the job `child` waits, or waited, for the job `parent`.
+
+    It is not the relation between a job and the jobs that it enqueued; JobInfo.parent_id is that.
+    """
 
     parent: str
     child: str
     kind: ParentKind
-    """for the job alone, the tree under it, or its chain"""
+    """Whether the child waits for the job alone, for the tree under it, or for its chain."""
     ending: Ending | None
-    """how the parent ended; None while it has not"""
+    """How the parent ended; None if it has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowInfo:
-    """Every job of a workflow, in the order they were queued, and what depends on what. Iterates over its jobs."""
+    """The jobs of a workflow in the order in which they were enqueued, and their dependencies. It iterates over its
+    jobs."""
 
     id: str
     nodes: Sequence[JobInfo]
@@ -56,47 +58,51 @@ class WorkflowInfo:
 
     @property
     def states(self) -> Counter[State]:
-        """How many of its jobs are in which state."""
+        """The number of its jobs in each state."""
         return Counter(node.state for node in self.nodes)
 
     @property
     def created_at(self) -> datetime | None:
+        """The time at which the first of its jobs was enqueued; None if it has no jobs."""
         return min((node.created_at for node in self.nodes), default=None)
 
     @property
     def started_at(self) -> datetime | None:
+        """The time of the earliest start among its jobs; None if none has started."""
         return min((node.started_at for node in self.nodes if node.started_at is not None), default=None)
 
     @property
     def finished_at(self) -> datetime | None:
-        """When the last of its jobs ended; None while one has not."""
+        """The time at which the last of its jobs ended; None if one has not ended."""
         ended = [node.finished_at for node in self.nodes if node.finished_at is not None]
         return max(ended) if ended and len(ended) == len(self.nodes) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupInfo:
-    """A root job and everything queued under it. Counts are of all its jobs, at any depth, the root included."""
+    """A group: a root job and all jobs under it. The counts include all of them, at any depth, and the root."""
 
     id: str
     state: Literal["open", "closed"]
     open: int
-    """jobs not terminal"""
+    """The number of jobs that have not ended."""
     completed: int
     failed: int
     cancelled: int
     generation: int
-    """1, and one more every time it opened again"""
+    """The generation is 1, and grows by one every time the group opens again."""
     closed_at: datetime | None
     value: object = field(repr=False)
-    """so far, while it is open"""
+    """The value of the group; while the group is open, the value so far."""
     conflict: str | None
-    """why the value cannot be told: contributions that fold differently, or a result that was forgotten"""
+    """Why the group has no value: its contributions are folded in different ways, or the result that is its value was
+    deleted."""
     nodes: Sequence[JobInfo] = field(repr=False)
     edges: Sequence[EdgeInfo] = field(repr=False)
 
 
 def edge_info(edge: Edge, child: str) -> EdgeInfo:
+    """Returns the view of a dependency of the job with the id `child`."""
     return EdgeInfo(parent=edge.parent_id, child=child, kind=edge.kind, ending=edge.ending)
 
 
@@ -107,7 +113,8 @@ UNFINISHED: Final = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDUL
 async def jobs_of(
     store: Store, tenant: str, wanted: Filter, limit: int | None = None
 ) -> AsyncIterator[tuple[JobRecord, Instant]]:
-    """In the order they were queued, each with the clock it was read at."""
+    """Yields the jobs that match, in the order in which they were enqueued, each with the store's time at which it was
+    read."""
     cursor, left = None, limit
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
@@ -121,7 +128,7 @@ async def jobs_of(
 
 
 async def edges_of(store: WorkflowStore, jobs: Sequence[JobRecord]) -> list[EdgeInfo]:
-    """What these jobs wait for, or waited for."""
+    """Returns the dependencies of these jobs."""
     ids = {job.seq: job.id for job in jobs if job.gate is not None}
     edges: list[EdgeInfo] = []
     seqs = list(ids)
@@ -132,9 +139,10 @@ async def edges_of(store: WorkflowStore, jobs: Sequence[JobRecord]) -> list[Edge
 
 
 class Dependants:
-    """The unfinished jobs of a tenant that depend on others, as they were when this was read.
+    """The unfinished jobs of a tenant that depend on others, as they were when they were read.
 
-    It looks through everything unfinished: for refusals and deletions, where being complete matters and speed does not.
+    Reading them takes long, because all unfinished jobs are searched. It is used for deletions and their refusals,
+    which need all of them.
     """
 
     def __init__(self, jobs: Sequence[JobRecord], edges: Sequence[Edge]) -> None:
@@ -153,9 +161,9 @@ class Dependants:
         return cls(waiting, [edge for start in starts for edge in await graph.edges(seqs[start : start + PAGE])])
 
     def of(self, parents: Sequence[JobRecord]) -> list[JobRecord]:
-        """Those that depend on these, directly or through others; not among them themselves."""
+        """Returns the jobs that depend on these, directly or through others, without these jobs themselves."""
         reached = {job.seq for job in parents}
-        chains = {job.scope_id for job in parents if job.chain_index}  # a chain has the number of its first member
+        chains = {job.scope_id for job in parents if job.chain_index}  # A chain has the number of its first member.
         found: list[JobRecord] = []
         grown = True
         while grown:
@@ -172,7 +180,7 @@ class Dependants:
 
 
 async def members_under(store: Store, tenant: str, jobs: Sequence[JobRecord]) -> list[JobRecord]:
-    """Everything that was queued under these, at any depth; not these themselves."""
+    """Returns the jobs that were enqueued under these, at any depth, without these jobs themselves."""
     found: dict[int, JobRecord] = {}
     by_group: dict[str, list[JobRecord]] = {}
     for job in jobs:
@@ -180,7 +188,7 @@ async def members_under(store: Store, tenant: str, jobs: Sequence[JobRecord]) ->
             by_group.setdefault(job.group_id or job.id, []).append(job)
     for group_id, owners in by_group.items():
         above = {job.id for job in owners}
-        # A child is queued after its parent, and comes after it here.
+        # A child is enqueued after its parent, so it also comes after it here.
         async for member, _ in jobs_of(store, tenant, Filter(group_id=group_id)):
             if member.parent_id in above:
                 above.add(member.id)

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from ropewalk.client.group_values import group_value
-from ropewalk.client.views.workflows import EdgeInfo, edges_of, jobs_of
+from ropewalk.client.views.workflows import EdgeInfo, edges_of, group_value, jobs_of
 from ropewalk.definitions.results.group_values import counts_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.search import Filter as Wanted

@@ -1,8 +1,10 @@
-"""The doctor examines a store: it gathers facts (facts.py), and pure rules make findings of them, one rule a concern.
+"""The doctor examines a store: it gathers facts (facts.py), and pure rules derive findings from them. Each rule is
+about one subject:
 
-connection  clocks and wake-ups                     jobs     leases, pauses, limits, schedules, dead letters
-workers     who works, and what nobody serves
+connection  clocks and wake-ups
+jobs        leases, pauses, limits, schedules, dead letters, damage
+workers     live, silent and draining workers, and jobs that no worker serves
 
-What only one kind of store knows, such as the settings of a server, that store interprets itself: its findings come
-with its facts (ports/store/diagnosis.py), and backends/sqlite/findings.py and backends/postgres/findings.py make them.
+Facts that only one kind of store has, such as the settings of a server, are interpreted by that store. Its findings
+come with its facts (ports/store/diagnosis.py); backends/sqlite/findings.py and backends/postgres/findings.py make them.
 """

@@ -1,4 +1,4 @@
-"""Rules about what is between this process and its store: clocks and wake-ups."""
+"""Rules about the connection between this process and its store: their clocks, and the wake-ups through the store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ropewalk.ports.store.findings import Finding, lasting, note, ok, warn
 CLOCK_NOTED: Final[Span] = SECOND
 CLOCK_WRONG: Final[Span] = 10 * SECOND
 HINT_SLOW: Final[Span] = SECOND
+"""Workers look for jobs once a second, so a hint that takes longer than this is of no use."""
 LOST_HINT_ADVICE: Final = (
     "check that the files beside the database can be written, and that no firewall cuts idle connections"
 )
 
 
 def clock(reading: ClockReading) -> list[Finding]:
-    """The store's clock decides, so a wrong one here delays nothing; but times that people give are of this one."""
+    """Compares the store's clock with this machine's. The store's clock decides, so a wrong clock here delays nothing;
+    but people take the times that they give from this machine."""
     off = max(0, abs(reading.ahead_us) - reading.uncertain_us)
     side = "ahead of" if reading.ahead_us > 0 else "behind"
     if off < CLOCK_NOTED:
@@ -28,7 +30,7 @@ def clock(reading: ClockReading) -> list[Finding]:
 
 
 def wake_ups(hint_us: Span | None, lost_hint_advice: str | None) -> list[Finding]:
-    """How long a hint took to another store on the same data, where one was sent."""
+    """Judges how long a hint took to reach another store on the same data; None if it did not arrive."""
     if hint_us is None:
         return [
             note(

@@ -1,9 +1,10 @@
-"""The examination from its beginning: is the store there, is it ours, may it be used; and then everything else.
+"""The examination of a store. It begins with the questions whether the store can be reached, whether it is one of
+ropewalk, and whether this release may use it.
 
-Nothing is opened that would have to be changed first: a schema that is not current is a finding, and is not migrated.
+The examination changes nothing: a schema that is not current is a finding, and the store is not opened then.
 
-The findings come in the order in which people read them: what the store says about the place where it keeps its jobs,
-what lies between this process and the store, who works, and how the jobs stand.
+The findings come in this order: those of the store about itself, those about the connection to it, those about workers,
+and those about jobs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ropewalk.ports.store.migrations import SchemaState
 
 
 def diagnose(facts: Facts) -> list[Finding]:
+    """Returns the findings that follow from the facts."""
     now, jobs = facts.examination.now, facts.examination.work
     return [
         *_durability(facts),
@@ -41,7 +43,7 @@ def diagnose(facts: Facts) -> list[Finding]:
 
 
 def _durability(facts: Facts) -> list[Finding]:
-    """What the store promises, unless it found out for itself whether the promise holds."""
+    """Returns the finding about the durability that the store declares, unless the store has examined that itself."""
     if any(each.subject == "durability" for each in facts.examination.findings):
         return []
     level = facts.durability
@@ -65,7 +67,7 @@ def _wake_ups(facts: Facts) -> list[Finding]:
 async def examine(
     store: Store, make_twin: Callable[[], Store] | None, runtime: Runtime, *, deep: bool
 ) -> list[Finding]:
-    """All findings about a store that may not be open yet. `make_twin` makes another store on the same data."""
+    """Returns all findings about a store that may not be open yet. `make_twin` makes another store on the same data."""
     DIAGNOSIS.of(store)
     try:
         findings = await _schema(store)
@@ -83,6 +85,7 @@ async def _schema(store: Store) -> list[Finding]:
 
 
 def schema(state: SchemaState) -> Finding:
+    """Returns the finding about the version of the schema."""
     if not state.missing:
         return ok("schema", f"version {state.applied}, the newest this release knows")
     missing = number_of(len(state.missing), "migration")

@@ -1,7 +1,5 @@
-"""Everything that the rules look at, gathered at one moment from the store, its twin and this machine's clock.
-
-Nothing is changed by it.
-"""
+"""The facts that the rules of the doctor use. They are gathered at one moment from the store, from another store on the
+same data (its twin), and from this machine's clock. Gathering them changes nothing."""
 
 from __future__ import annotations
 
@@ -22,16 +20,16 @@ from ropewalk.ports.store.limits import LimitUse
 
 
 class ClockReading(Struct, frozen=True, kw_only=True):
-    """The store's clock against this machine's."""
+    """The difference between the store's clock and this machine's."""
 
     ahead_us: int
-    """negative: it is behind"""
+    """How far the store's clock is ahead; a negative number means that it is behind."""
     uncertain_us: Span
-    """half of the round trip: it may be off by so much"""
+    """Half of the round trip, by which the reading may be wrong."""
 
 
 class Late(Struct, frozen=True, kw_only=True):
-    """A schedule whose time has come and gone."""
+    """A schedule that is due and has not fired."""
 
     name: str
     tenant: str
@@ -39,32 +37,36 @@ class Late(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
+    """All facts about one store."""
+
     durability: Durability
     examination: Examination
     workers: list[WorkerCard]
     late: list[Late]
-    """schedules that should have fired, the latest first"""
+    """The schedules that should have fired, those that are most overdue first."""
     full: list[LimitUse]
-    """limits that leave no room, of tenants whose jobs could start"""
+    """The limits that are full, of tenants with jobs that could start."""
     clock: ClockReading
     hint_us: Span | None
-    """How long a hint took to another store on the same data. None: it did not arrive, or none was sent."""
+    """How long a hint took to reach another store on the same data; None if it did not arrive or none was sent."""
     hint_sent: bool
-    """Whether there was another store on the same data to send a hint to."""
+    """Whether a hint was sent, which needs another store on the same data."""
 
 
 CLOCK_LOOKS: Final = 5
+"""The clock of the store is read this many times."""
 HINT_SECONDS_MAX: Final = 2.0
+"""The examination waits this long for its hint to arrive."""
 LATE_MAX: Final = 100
 TENANTS_MAX: Final = 20
-"""whose limits are looked at"""
+"""The limits of this many tenants are examined at most."""
 
 
 async def gather(store: Store, make_twin: Callable[[], Store] | None, runtime: Runtime, *, deep: bool) -> Facts:
-    """Ask for everything.
+    """Reads all facts.
 
-    `make_twin` makes another store on the same data, such as another process has; None where that is not possible. A
-    store that lives in one process has nobody else to wake, and one that speaks of its wake-ups itself is believed.
+    `make_twin` makes another store on the same data, as another process has it; None if that is not possible. No hint
+    is sent if the store exists only in this process, or if it reports on its wake-ups itself.
     """
     examination = await DIAGNOSIS.of(store).examine(deep=deep)
     in_process = store.durability is Durability.D0
@@ -106,7 +108,7 @@ def _is_full(use: LimitUse) -> bool:
 
 
 async def _read_clock(store: Store, runtime: Runtime) -> ClockReading:
-    """Of several looks the quickest: it leaves least room for doubt."""
+    """Returns the quickest of several readings, because it is the least uncertain one."""
     readings: list[ClockReading] = []
     for _ in range(CLOCK_LOOKS):
         before = runtime.now()
@@ -125,7 +127,8 @@ async def _hint_between(store: Store, twin: Store, runtime: Runtime) -> Span | N
 
 
 async def _hint(store: Store, twin: Store, runtime: Runtime) -> Span | None:
-    """Publish a hint on one store that only the listener of the other one knows, and wait until it arrives there."""
+    """Publishes a hint with a random word on one store and returns how long it takes to reach the other one; None if it
+    does not arrive."""
     word = f"doctor-{runtime.token()}"
     loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 
@@ -135,7 +138,7 @@ async def _hint(store: Store, twin: Store, runtime: Runtime) -> Span | None:
 
     unsubscribe = twin.notifier.subscribe(listen)
     try:
-        said_at = runtime.monotonic()
+        published_at = runtime.monotonic()
         store.notifier.publish(Hint(finished=(word,)))
         async with asyncio.timeout(HINT_SECONDS_MAX):
             await arrived.wait()
@@ -143,4 +146,4 @@ async def _hint(store: Store, twin: Store, runtime: Runtime) -> Span | None:
         return None
     finally:
         unsubscribe()
-    return round((runtime.monotonic() - said_at) * SECOND)
+    return round((runtime.monotonic() - published_at) * SECOND)

@@ -1,4 +1,5 @@
-"""Rules about how the jobs stand: leases nobody takes back, pauses, full limits, late schedules, dead letters."""
+"""Rules about jobs: expired leases that no worker takes back, pauses, full limits, late schedules, dead letters,
+damaged rows and newer records."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from ropewalk.ports.store.findings import Finding, lasting, named, note, number_
 from ropewalk.ports.store.limits import LimitUse
 
 SWEPT_WITHIN: Final[Span] = 10 * SECOND
-"""every worker looks for ended leases each 3 s, and in its claims"""
+"""Every worker looks for expired leases every 3 s and with its claims, so one that is older than this is a finding."""
 HELD_UP_AFTER: Final[Span] = MINUTE
+"""A full limit is a finding if jobs have waited behind it for this long."""
 LATE_AFTER: Final[Span] = 10 * SECOND
 
 
 def leases(work: Work, now: Instant) -> list[Finding]:
-    """Ended leases are taken back by any worker within seconds; where they stay, no worker sweeps."""
+    """Any worker takes back expired leases within seconds. If some remain, no worker sweeps."""
     oldest = work.oldest_lease_over_at
     if oldest is None or now - oldest < SWEPT_WITHIN:
         return [ok("leases", "no job is stuck under a lease that is over")]
@@ -34,7 +36,7 @@ def leases(work: Work, now: Instant) -> list[Finding]:
 
 
 def pauses(work: Work, now: Instant) -> list[Finding]:
-    """A pause is meant; one with work behind it may be forgotten."""
+    """Every pause was set on purpose, but a pause that keeps jobs waiting may have been forgotten."""
     if not work.paused:
         return [ok("pauses", "no queue is paused")]
     findings: list[Finding] = []
@@ -56,7 +58,7 @@ def pauses(work: Work, now: Instant) -> list[Finding]:
 
 
 def limits(full: Sequence[LimitUse], work: Work, now: Instant) -> list[Finding]:
-    """A full limit does what it is for; with jobs waiting behind it for long it may be too tight."""
+    """A full limit does what it is for, but if jobs wait behind it for long, it may be too low."""
     findings: list[Finding] = []
     for use in full:
         limit = use.limit
@@ -76,7 +78,7 @@ def limits(full: Sequence[LimitUse], work: Work, now: Instant) -> list[Finding]:
 
 
 def schedules(late: Sequence[Late]) -> list[Finding]:
-    """Workers fire what is due within a second; what stays is fired by nobody."""
+    """Workers fire schedules within a second after they are due. A schedule that stays due is fired by no worker."""
     over = [each for each in late if each.late_us >= LATE_AFTER]
     if not over:
         return [ok("schedules", "none is late")]
@@ -91,6 +93,7 @@ def schedules(late: Sequence[Late]) -> list[Finding]:
 
 
 def dead_letters(work: Work) -> list[Finding]:
+    """Counts the dead letters by type."""
     if not work.dead_letters:
         return [ok("dead letters", "there are none")]
     most_first = sorted(work.dead_letters.items(), key=lambda each: (-each[1], each[0]))
@@ -105,7 +108,7 @@ def dead_letters(work: Work) -> list[Finding]:
 
 
 def damage(work: Work) -> list[Finding]:
-    """Rows that cannot be read. What is still to come due is read, and found, when it does."""
+    """Reports rows that cannot be read. The damage of a job that is not due yet is found when the job is read."""
     findings: list[Finding] = []
     if work.set_aside:
         findings.append(
@@ -128,6 +131,7 @@ def damage(work: Work) -> list[Finding]:
 
 
 def records(work: Work) -> list[Finding]:
+    """Reports jobs in a record format that this release does not know."""
     if not work.newer_records:
         return [ok("records", "all are in a format this release knows")]
     return [
@@ -140,7 +144,7 @@ def records(work: Work) -> list[Finding]:
 
 
 def _concerns(use: LimitUse, lane: LaneName) -> bool:
-    """As far as a lane without its key tells."""
+    """Whether the limit may apply to jobs of this lane, whose limit key is not known here."""
     limit = use.limit
     names = {"queue": lane.queue, "type": lane.type}
     return lane.tenant == limit.tenant and names.get(limit.kind, limit.name) == limit.name

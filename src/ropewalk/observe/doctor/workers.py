@@ -1,4 +1,4 @@
-"""Rules about who works: workers that are gone, and jobs that nobody takes."""
+"""Rules about workers: those that are gone, and jobs that no worker serves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ropewalk.ports.store.findings import Finding, lasting, named, note, number_
 from ropewalk.ports.store.leases import WorkerCard
 
 SHOWN_MAX: Final = 10
-"""of what nobody serves, longest waiting first"""
+"""This many lanes without a worker get a finding of their own, those that have waited longest first."""
 
 
 def workers(cards: Sequence[WorkerCard], now: Instant) -> list[Finding]:
-    """Who is there, who is silent, who leaves."""
+    """Returns findings about the workers that are alive, that are silent, and that drain."""
     alive = [card for card in cards if is_alive(card, now)]
     dead = [card for card in cards if not is_alive(card, now)]
     findings = [_present(alive)]
@@ -43,7 +43,8 @@ def workers(cards: Sequence[WorkerCard], now: Instant) -> list[Finding]:
 
 
 def unserved(work: Work, cards: Sequence[WorkerCard], now: Instant) -> list[Finding]:
-    """Jobs that could start, and no living worker takes them: its type is not registered, or its queue not served."""
+    """Returns findings about jobs that could start and that no live worker claims, because none registers their type or
+    serves their queue."""
     alive = [card for card in cards if is_alive(card, now)]
     registered = {name for card in alive for name in card.types}
     lost = [each for each in work.backlog if not any(serves(card, each.lane) for card in alive)]
@@ -51,7 +52,7 @@ def unserved(work: Work, cards: Sequence[WorkerCard], now: Instant) -> list[Find
     findings = [
         warn(
             "types" if each.lane.type not in registered else "queues",
-            f"{_told(each, now)}, and no living worker {_lack(each, registered)}",
+            f"{_described(each, now)}, and no living worker {_lack(each, registered)}",
             f"start a worker that registers {each.lane.type!r} and serves queue {each.lane.queue!r}"
             + ("" if each.lane.tenant == DEFAULT_TENANT else f" of tenant {each.lane.tenant!r}"),
         )
@@ -68,11 +69,12 @@ def _present(alive: Sequence[WorkerCard]) -> Finding:
     if not alive:
         return warn("workers", "no worker is alive", "start one: `ropewalk worker module:app`")
     slots = sum(card.concurrency for card in alive)
-    held = sum(min(card.held, card.concurrency) for card in alive)  # a little more waits for the next free slot
-    return ok("workers", f"{number_of(len(alive), 'worker')} alive, {held} of {number_of(slots, 'slot')} taken")
+    # A worker also holds a few jobs that wait for the next free slot.
+    taken = sum(min(card.held, card.concurrency) for card in alive)
+    return ok("workers", f"{number_of(len(alive), 'worker')} alive, {taken} of {number_of(slots, 'slot')} taken")
 
 
-def _told(backlog: Backlog, now: Instant) -> str:
+def _described(backlog: Backlog, now: Instant) -> str:
     lane = backlog.lane
     whose = "" if lane.tenant == DEFAULT_TENANT else f" of tenant {lane.tenant!r}"
     waited = lasting(max(0, now - backlog.oldest_ready_at))

@@ -1,4 +1,5 @@
-"""Every metric there is: its name, what it says, its labels. The guide has the same list, and a test compares them."""
+"""The list of all metrics with their names, help texts and labels. The guide contains this list, too, and a test
+compares them."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
 
 
 class Metric(Struct, frozen=True, kw_only=True):
+    """The description of one metric."""
+
     name: str
     help: str
     kind: Kind = "counter"
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
-    """upper bounds; one more, without a bound, follows"""
+    """The upper bounds of the buckets of a histogram. One more bucket, without a bound, follows them."""
 
 
 SPANS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)

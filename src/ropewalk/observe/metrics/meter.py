@@ -1,4 +1,5 @@
-"""What the engine tells the registry: after a commit, a batch at a time. Knows jobs and moves, not how it is shown."""
+"""The meter counts what happens to jobs, a batch at a time, after each commit. It knows which change of a job counts
+for which metric; values.py keeps the numbers."""
 
 from __future__ import annotations
 
@@ -52,18 +53,22 @@ class SettledAttempt(Protocol):
 
 
 class Meter:
+    """Each of its methods records one kind of thing that happened."""
+
     def __init__(self, values: MetricValues) -> None:
         self._values = values
         self._begun: list[str] = []
         self.began: Callable[[str], None] = self._begun.append
-        """a handler of this type begins; counted with the next batch, or when somebody looks"""
+        """This is called with the type of a job whose handler begins. The starts are counted with the next batch, or
+        when the metrics are read."""
 
     def queued(self, jobs: Iterable[NewJob]) -> None:
+        """Counts jobs that are new to the store."""
         for job_type, count in Counter([new.type for new in jobs]).items():
             self._values.add(catalogue.ENQUEUED, (job_type,), count)
 
     def moved(self, changes: Sequence[Change]) -> None:
-        """What became of jobs, whoever moved them."""
+        """Counts the changes of jobs, whoever caused them."""
         for job_type, members in _by_type(changes, [each.job.type for each in changes]).items():
             used = [each.job.attempt for each in members if each.move is _COMPLETE]
             if used:
@@ -75,7 +80,7 @@ class Meter:
             self._values.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
 
     def settled(self, attempts: Sequence[SettledAttempt]) -> None:
-        """Attempts of this process that the store settled in one commit: how long they took."""
+        """Records how long the attempts took that the store settled in one commit."""
         if not attempts:
             return
         values, now = self._values, attempts[-1].now()
@@ -83,7 +88,8 @@ class Meter:
         self.count_begun()
         for job_type, members in _by_type(attempts, [each.job.type for each in attempts]).items():
             timings = [each.timing for each in members if each.timing is not None]
-            jobs = [each.job for each in members if each.timing is not None]  # not those given back before they began
+            # Attempts that were given back before they began have no timing.
+            jobs = [each.job for each in members if each.timing is not None]
             waited = [
                 (job.started_at or job.run_at) - job.run_at + each.waited_us
                 for job, each in zip(jobs, timings, strict=True)
@@ -93,11 +99,13 @@ class Meter:
             values.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
     def count_begun(self) -> None:
+        """Counts the handlers that have begun since the last call."""
         begun = self._begun[:]
-        del self._begun[: len(begun)]  # what came meanwhile, from another thread, stays
+        del self._begun[: len(begun)]  # Starts that another thread added meanwhile stay.
         if not begun:
             return
-        all_the_same = begun.count(begun[0]) == len(begun)  # nearly always, and a tenth of a Counter's time
+        # All are nearly always of one type, and checking that takes a tenth of the time of a Counter.
+        all_the_same = begun.count(begun[0]) == len(begun)
         for job_type, count in ({begun[0]: len(begun)} if all_the_same else Counter(begun)).items():
             self._values.add(catalogue.STARTED, (job_type,), count)
 
@@ -135,8 +143,8 @@ class Meter:
 
 
 def _by_type(members: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:
-    """Apart by their types, which are named in the same order."""
-    if types and types.count(types[0]) == len(types):  # nearly always, and every job comes by here
+    """Groups the members by their types, which `types` contains in the same order."""
+    if types and types.count(types[0]) == len(types):  # This is nearly always the case, and it runs for every job.
         return {types[0]: members}
     by_type: dict[str, list[T]] = {}
     for each, job_type in zip(members, types, strict=True):

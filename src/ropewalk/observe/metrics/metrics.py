@@ -1,7 +1,5 @@
-"""`app.metrics`: what this process counted and what waits in the store, as Prometheus text or as data.
-
-The Prometheus text format, version 0.0.4.
-"""
+"""`app.metrics` shows what this process has counted and what waits in the store, as Prometheus text (format 0.0.4) or
+as data."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(families: Iterable[Family]) -> str:
+    """Returns the metrics as Prometheus text."""
     return "".join(f"{line}\n" for family in families for line in _lines(family))
 
 
@@ -67,9 +66,10 @@ def _quoted(text: str) -> str:
 
 
 LOOK_SHARE: Final = 20
-"""a look at the store that took so long is not repeated for this many times as long: at most a twentieth of the time"""
+"""After the store was read, it is not read again for this many times as long as that took, so that reading it takes a
+twentieth of the time at most."""
 LOOK_SECONDS: Final = 1.0
-"""nor sooner than this"""
+"""The store is not read more often than once in this time."""
 
 
 class MeasuredApp(Protocol):
@@ -91,10 +91,11 @@ class MeasuredApp(Protocol):
 
 
 class Metrics:
-    """Counters are of this process, since it started; gauges of queues are the store's, read when asked for."""
+    """The metrics of an app. Counters are those of this process since its start; gauges of queues are read from the
+    store when the metrics are read."""
 
     content_type: Final = CONTENT_TYPE
-    """to answer a scrape with"""
+    """The content type of an HTTP answer with the Prometheus text."""
 
     def __init__(self, app: MeasuredApp, values: MetricValues, meter: Meter | None) -> None:
         self._app = app
@@ -103,11 +104,12 @@ class Metrics:
         self._next_look = float("-inf")
 
     async def text(self) -> str:
-        """Prometheus text, for a scrape. Any number of callers: the store is asked about once a second at most."""
+        """Returns the metrics as Prometheus text. However many callers there are, the store is read at most once a
+        second."""
         return exposition(await self.snapshot())
 
     async def snapshot(self) -> list[Family]:
-        """The same as data, every metric with all its samples."""
+        """Returns the metrics as data: every metric with all its samples."""
         await self._look()
         if self._meter is not None:
             self._meter.count_begun()
@@ -118,7 +120,7 @@ class Metrics:
         began = runtime.monotonic()
         if began < self._next_look:
             return
-        self._next_look = began + LOOK_SECONDS  # others who come meanwhile do not look, too
+        self._next_look = began + LOOK_SECONDS  # Callers that come meanwhile do not read the store.
         try:
             await self._app.open()
             diagnosis = DIAGNOSIS.if_declared(self._app.store)
@@ -126,7 +128,7 @@ class Metrics:
             now = await self._app.store.clock()
         except RopewalkError as error:
             self._app.events.report(error, "metrics")
-            backlog, now = [], 0  # what this process counted is shown all the same
+            backlog, now = [], 0  # The counters of this process are shown nevertheless.
         self._set(backlog, now)
         self._next_look = began + max(LOOK_SECONDS, LOOK_SHARE * (runtime.monotonic() - began))
 

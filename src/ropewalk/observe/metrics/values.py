@@ -1,7 +1,8 @@
-"""Where numbers are kept: one value, or one histogram, for each combination of labels. Any thread may write or read.
+"""The numbers of all metrics: one value or one histogram for each combination of labels. Any thread may write and read
+them.
 
-A metric keeps at most SERIES_MAX combinations; later ones are counted together under "other", so that names which
-come from outside (queues, types of other programs) cannot fill the memory.
+A metric has at most SERIES_MAX combinations. All further ones are counted together under "other", so that names from
+outside, such as the queues and types of other programs, cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 class Histogram(Struct):
-    """`counts[i]` values were at most the i-th bound and above the one before; the last has no bound."""
+    """The numbers of values in the buckets: `counts[i]` values were above bound i-1 and at most bound i; the last
+    bucket has no upper bound."""
 
     counts: list[int]
     sum: float = 0.0
@@ -35,13 +37,15 @@ class Histogram(Struct):
 
 
 class Sample(Struct, frozen=True, kw_only=True):
+    """The value or the histogram of a metric for one combination of labels."""
+
     labels: dict[str, str]
     value: float | None = None
     histogram: Histogram | None = None
 
 
 class Family(Struct, frozen=True, kw_only=True):
-    """A metric as it stands now."""
+    """A metric with all its samples at one moment."""
 
     name: str
     help: str
@@ -51,6 +55,8 @@ class Family(Struct, frozen=True, kw_only=True):
 
 
 class MetricValues:
+    """The numbers of one app in this process."""
+
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: dict[str, dict[Labels, float]] = {}
@@ -60,13 +66,15 @@ class MetricValues:
             of_kind[metric.name] = {}
 
     def add(self, metric: Metric, labels: Labels, amount: float) -> None:
+        """Adds to a counter."""
         with self._lock:
             series = self._values[metric.name]
             key = _bounded(series, labels)
             series[key] = series.get(key, 0) + amount
 
     def observe(self, metric: Metric, labels: Labels, values: list[float] | list[int], *, per_unit: int = 1) -> None:
-        """Many at once, which is what makes it cheap; `per_unit` of theirs make one of the metric's."""
+        """Adds values to a histogram, many at once because that is cheaper. `per_unit` of their units make one unit of
+        the metric."""
         if not values:
             return
         counts, total = counted(values, metric.buckets if per_unit == 1 else _scaled(metric, per_unit)), sum(values)
@@ -81,11 +89,12 @@ class MetricValues:
                 histogram.counts[at] += count
 
     def replace(self, metric: Metric, values: Sequence[tuple[Labels, float]]) -> None:
-        """The whole of a gauge, as it was just read. What is beyond the bound is left out: ages have no sum."""
+        """Replaces all values of a gauge. Values beyond SERIES_MAX are left out, because ages cannot be added up."""
         with self._lock:
             self._values[metric.name] = dict(values[:SERIES_MAX])
 
     def collect(self) -> list[Family]:
+        """Returns all metrics with their samples."""
         with self._lock:
             return [self._family(metric) for metric in ALL]
 
@@ -107,10 +116,11 @@ def _bounded(series: dict[Labels, float] | dict[Labels, Histogram], labels: Labe
 
 
 def counted(values: list[float] | list[int], bounds: tuple[float, ...]) -> list[tuple[int, int]]:
-    """(bucket, how many values are in it), where there are any. Those of one batch are often all in the same."""
-    if max(values) <= bounds[0]:  # as quick handlers are: how long they took is in no order, and slow to sort
+    """Returns (bucket, number of values in it) for every bucket that has any. The values of one batch are often all in
+    one bucket. Sorts `values`."""
+    if max(values) <= bounds[0]:  # The times of quick handlers are in no order and slow to sort.
         return [(0, len(values))]
-    values.sort()  # takes less than to look for the least and the largest: they come nearly in order
+    values.sort()  # They come nearly in order, so this is faster than min and max.
     first, last = bisect_left(bounds, values[0]), bisect_left(bounds, values[-1])
     if first == last:
         return [(first, len(values))]
