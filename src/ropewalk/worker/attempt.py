@@ -5,7 +5,6 @@ which the handler reaches the store.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
@@ -20,7 +19,6 @@ from ropewalk.definitions.results.children import child_of
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.flags import STEPPED
-from ropewalk.domain.jobs.idempotency import input_hash
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.states import State
@@ -41,7 +39,7 @@ from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.log_buffer import LogBuffer
-from ropewalk.worker.store_calls import StoreCalls
+from ropewalk.worker.store_calls import SpawnKeys, StoreCalls
 
 T = TypeVar("T")
 
@@ -64,8 +62,11 @@ class Stoppable(Protocol):
 
 
 class Attempt:
-    """Implements the protocol AttemptPort. Only the worker's loop changes an attempt; other threads read it, and pass
-    their changes to the loop."""
+    """One leased job in this process, from the claim until it is settled or its lease is lost. The context of the
+    handler reaches it as an AttemptPort.
+
+    Only the worker's loop changes an attempt; other threads read it, and pass their changes to the loop.
+    """
 
     __slots__ = (
         "_calls",
@@ -73,7 +74,7 @@ class Attempt:
         "_limit_timers",
         "_notice",
         "_runner",
-        "_spawned",
+        "_spawn_keys",
         "_worker_context",
         "began_at",
         "claimed_at",
@@ -101,9 +102,11 @@ class Attempt:
         self.key = (job.seq, job.fence)
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or worker_context.lease_us
         self.claimed_at = self.renewed_at = now
+        """The monotonic times of the claim and of the last renewal of the lease."""
         self.began_at: float | None = None
         """The handler began at this monotonic time; None before."""
         self.pending_progress: Progress | None = None
+        """The last progress that the store does not have yet; None if there is none."""
         self.log: LogBuffer | None = None
         """The buffer of the lines that the handler logged; None until it logs the first one."""
         self.timing: AttemptTiming | None = None
@@ -121,12 +124,16 @@ class Attempt:
         self.job_type = job_type
         self._worker_context = worker_context
         self._notice: Cancellation | None = None
+        """The cancellation that the handler notices when it asks for one; None if there is none."""
         self._runner: Stoppable | None = None
+        """The slot or the batch in which the handler runs; None before its start and after its end."""
         self.fold: PendingFold | None = None
         """If the job completed with a value that a function folds into the group's value, this is that fold."""
         self._dependencies: Sequence[Dependency] = ()
         self._limit_timers: tuple[Timer, ...] = ()
-        self._spawned: Counter[tuple[str, bytes]] | None = None
+        """The timers that stop the handler at its timeout and at the deadline of the job."""
+        self._spawn_keys: SpawnKeys | None = None
+        """The keys of the jobs that the handler spawned; None until it spawns one."""
         self.store_error: StoreUnavailable | None = None
         """The error of the handler's last call that the store did not answer and that must not be repeated."""
         self._calls: StoreCalls | None = None
@@ -136,6 +143,7 @@ class Attempt:
 
     @property
     def holder(self) -> Holder:
+        """The lease of the attempt, as the store checks it."""
         return Holder(self.job.seq, self.job.fence, self._worker_context.owner)
 
     @property
@@ -160,6 +168,7 @@ class Attempt:
         return 0.0 if self.began_at is None else self._worker_context.runtime.monotonic() - self.began_at
 
     def since_claim(self) -> float:
+        """Returns the seconds since the claim."""
         return self._worker_context.runtime.monotonic() - self.claimed_at
 
     def end(self) -> None:
@@ -268,7 +277,12 @@ class Attempt:
             WORKFLOWS.of(self._worker_context.store)
         for job, _ in jobs:
             self._worker_context.unregistered.check(job)  # The process of a handler cannot check it without the app.
-        new = [self._child(job, key) for job, key in jobs]
+        if self._spawn_keys is None:
+            self._spawn_keys = SpawnKeys()
+        new = [
+            structs.replace(child_of(self.job, job), spawn_key=self._spawn_keys.default(job) if key is None else key)
+            for job, key in jobs
+        ]
         submission = Submission(jobs=new, under=self.holder)  # Ids and keys stay the same if it is sent again.
         (answer,) = await self._answer(lambda: self._worker_context.store.submit([submission]))
         if isinstance(answer, LeaseLost):
@@ -379,19 +393,6 @@ class Attempt:
         if answer.lost is not None:
             raise self._lost(answer.lost)
         return answer
-
-    def _child(self, child: NewJob, key: str | None) -> NewJob:
-        spawn_key = key if key is not None else self._default_key(child)
-        return structs.replace(child_of(self.job, child), spawn_key=spawn_key)
-
-    def _default_key(self, child: NewJob) -> str:
-        """Returns a key of type, input, and the count of such pairs so far: a later attempt gets the same keys."""
-        if self._spawned is None:
-            self._spawned = Counter()
-        hashed = input_hash(child.input)
-        pair = (child.type, hashed)
-        self._spawned[pair] += 1
-        return f"{child.type[:180]}:{hashed.hex()}:{self._spawned[pair]}"
 
     def _lost(self, reason: LossReason) -> LeaseLost:
         """Stops the attempt because its lease is lost, and returns the error to raise in its handler."""

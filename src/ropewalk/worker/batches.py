@@ -98,6 +98,7 @@ class BatchCall:
 
 
 _Key: TypeAlias = tuple[str, str, str]
+"""The type, the tenant and the queue of the jobs of a batch."""
 
 
 class Batches:

@@ -92,10 +92,13 @@ class Claimer:
         """Whether the last claim brought no job and could have: the worker held no jobs then, except items of batches
         that are not full."""
         self.on_consequences: Callable[[Consequences], object] = lambda _: None
+        """This is called with jobs that a claim moved otherwise, such as those whose deadline had passed."""
         self.on_claimed: Callable[[], object] = lambda: None
+        """This is called after each successful claim."""
 
     @property
     def has_free_slot(self) -> bool:
+        """Whether a slot waits for which the buffer has no job."""
         return not self._stopping and self._free_slots() > 0
 
     def nudge(self) -> None:
@@ -108,11 +111,13 @@ class Claimer:
             self._wake.set_threadsafe()
 
     def stop(self) -> None:
+        """Has the loop end after the claim that is under way."""
         self._stopping = True
         self._wake.set()
         self._ended.set()
 
     async def run(self) -> None:
+        """Claims in a loop, which ends after `stop`."""
         while not self._stopping:
             self._wake.clear()
             wanted = self._wanted()
@@ -161,6 +166,7 @@ class Claimer:
             self.holds_off = False
 
     async def _claim(self, wanted: int) -> Claimed:
+        """Sends one claim for up to `wanted` jobs, and puts the jobs that it brings into the buffer."""
         policies, slots = self._policies, self._free_slots()
         ahead = self._executor.work_in(AHEAD_SECONDS, self._executor.slots)
         ask = self._plain_ask(wanted) if policies.admission is None else policies.admission.ask(wanted)

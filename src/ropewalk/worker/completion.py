@@ -85,6 +85,7 @@ def code_of(error: RopewalkError) -> str:
 
 UNSUPPORTED: Final = "unsupported"
 TRIES_MAX: Final = 50
+"""A fold is given up after this many tries, each of which met a changed value."""
 CONTENDED: Final = ErrorInfo(
     category=Category.SYSTEM, code="contended", message="the group's value kept changing while this was folded into it"
 )

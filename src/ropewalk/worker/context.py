@@ -70,7 +70,9 @@ class WorkerContext:
     workflows: WorkflowStore | None = field(init=False)
     """This is the store with its verbs for workflows; None if it has none."""
     guard: ClockGuard = field(init=False)
+    """This notices that the wall clock jumped."""
     contact: StoreContact = field(init=False)
+    """This knows whether the worker has been in contact with the store for long enough to take back leases."""
     misfits: Misfits = field(init=False)
     """These are the jobs whose arguments the code of this worker cannot read."""
     host: str = field(default_factory=socket.gethostname)

@@ -43,15 +43,22 @@ from ropewalk.worker.settler import Settler
 BUFFER_SECONDS: Final = 0.1
 """The buffer holds as many jobs as the slots finish in this time."""
 BUFFER_MAX: Final = 1024
+"""The buffer holds this many jobs at most."""
 UNANSWERED_AFTER: Final = SECOND
 """If the store did not answer the commit of a handler's own transaction, its job is given back and ready after this."""
 _SMOOTHING = 0.05
+"""The weight of each new time in the mean time of a handler."""
 _TURN_SECONDS = 0.001
+"""A slot takes one job after another for this long before it lets the event loop run."""
 _REOPEN_SECONDS = 0.05
+"""A slot whose task was cancelled is opened again after this time."""
 _STOP_SECONDS = 1.0
+"""A stopping executor waits this long for its slots to end."""
 
 
 class Executor:
+    """The slots of one worker."""
+
     def __init__(self, worker_context: WorkerContext, buffer: Buffer, settler: Settler, *, slots: int) -> None:
         self._worker_context = worker_context
         self._buffer = buffer
@@ -61,13 +68,16 @@ class Executor:
         self._tasks: dict[int, Task] = {}
         """The tasks of the slots, by their numbers."""
         self._kept_free: int | None = None
+        """The number of slots that must be free, if the worker has no bound on concurrency; None otherwise."""
         self.closing = False
+        """Whether the slots are about to end."""
         self._tracing = worker_context.tracing
         self._enter = self._leave = self._passed_on = None
-        if worker_context.tracing is not None:  # looked up once: every attempt comes by them
+        if worker_context.tracing is not None:  # They are looked up once, because every attempt uses them.
             self._enter, self._leave = worker_context.tracing.enter, worker_context.tracing.leave
             self._passed_on = worker_context.tracing.passed_on
         self._handler_calls: dict[str, HandlerCall] = {}
+        """The handler call of each type that has run, by its name."""
         self._turn_began_at = self._ended_at = worker_context.runtime.monotonic()
         """The monotonic times at which a slot was last woken and a handler last ended."""
         self.running = buffer.running
@@ -79,10 +89,12 @@ class Executor:
         """The smoothed time that a handler takes, from which the size of the buffer follows."""
         self.middleware_chains = middleware_chains_of(worker_context.registry, worker_context.middlewares)
         self.on_begin: Callable[[Attempt], object] | None = None
+        """This is called before a handler begins, for policies that count starts."""
         self.batches = Batches(worker_context, self, settler)
         worker_context.in_thread = self.in_thread
 
     def start(self) -> None:
+        """Opens the slots."""
         for _ in range(self.slots):
             self._open_slot(next(self._numbers))
 
@@ -174,6 +186,7 @@ class Executor:
         self._buffer.on_low()
 
     def measure(self, took: float) -> None:
+        """Adds the time of a handler to the mean."""
         if self.mean_seconds is None:
             self.mean_seconds = took
         self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING

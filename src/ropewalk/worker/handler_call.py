@@ -100,7 +100,7 @@ def _are_equal(value: object, completion: object) -> bool:
         return True
     try:
         return bool(guarded(operator.eq, value, completion))
-    except Exception:  # the comparison of the user's own classes may raise anything
+    except Exception:  # The comparison of the user's own classes may raise anything.
         return False
 
 
@@ -109,6 +109,7 @@ class GivenBack(BaseException):
 
 
 def _exception(outcome: Outcome, job_id: str) -> BaseException:
+    """Returns the exception that the middlewares get for an outcome of the other process."""
     match outcome:
         case Errored(error) | Crashed(error) | Aborted(error) | Misfit(error):
             return _failed(error, job_id)
@@ -153,6 +154,7 @@ class HandlerCall:
         self._decode = contract.arguments.decode
 
     async def call(self, attempt: Attempt) -> Outcome:
+        """Runs the handler for an attempt and returns the outcome. Raises what the handler raises."""
         if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._worker_context):
             return Released(SECOND)
         if self._isolated:
@@ -180,7 +182,8 @@ class HandlerCall:
         return self._returned(attempt, context, value)
 
     async def _raised(self, context: Context, error: Exception | Suspend) -> None:
-        """The handler raised: what it called and did not wait for ends first. Raises Nondeterministic, see Context."""
+        """Deals with an exception of the handler, after the calls that it has not awaited have ended. Raises
+        Nondeterministic if the handler took other steps than in an earlier attempt (Context.raise_step_fault)."""
         if context.has_calls:
             await context.calls().wait()
         if context.completion is not None:
@@ -189,7 +192,8 @@ class HandlerCall:
             context.raise_step_fault(error)
 
     def _report_after_completion(self, context: Context, what: str, cause: BaseException | None = None) -> None:
-        """A transaction has completed the job, so what its handler does afterwards must at least be heard of."""
+        """Reports what a handler does after its transaction has completed the job, because it changes nothing any
+        more."""
         lost = RuntimeError(
             f"job {context.id} was completed by its ctx.transaction(), and then its handler {what}, which changes "
             "nothing: after the block return what tx.complete(...) returned, or nothing"

@@ -29,6 +29,7 @@ meanwhile."""
 
 
 def begin(attempt: Attempt, worker_context: WorkerContext) -> UserTransaction:
+    """Begins the transaction of a handler, which the store ends after a part of the lease."""
     return USER_TRANSACTIONS.of(worker_context.store).transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
 
 

@@ -11,7 +11,8 @@ from ropewalk.domain.time import Instant
 
 
 class LogBuffer:
-    """The handler's thread adds lines; the heartbeat or the settler sends them, whichever comes first."""
+    """The unsent lines of one attempt. The handler's thread adds lines; the heartbeat or the settler sends them,
+    whichever comes first."""
 
     def __init__(self, attempt: int) -> None:
         self._attempt = attempt
@@ -23,6 +24,7 @@ class LogBuffer:
         return bool(self._lines)
 
     def add(self, level: int, message: str, fields: str | None, at: Instant) -> None:
+        """Adds a line."""
         with self._lock:
             self._position += 1
             line = LogLine(
@@ -31,6 +33,7 @@ class LogBuffer:
             self._lines.append(line)
 
     def unsent(self) -> tuple[LogLine, ...]:
+        """Returns the lines that the store does not have yet."""
         with self._lock:
             return tuple(self._lines)
 

@@ -1,5 +1,4 @@
-"""The middlewares around a handler form a chain, called an chain in names: each of them is a layer that calls the next
-one.
+"""The middlewares around a handler form a chain: each of them is a layer that calls the next one.
 
 A chain is put together once for each job type and entered once for each attempt. It does not know what is inside: a
 coroutine on the loop, a thread, a process or a batch. A type without middlewares has no chain at all.
@@ -55,13 +54,15 @@ class _Entered:
         self.inside_begun = False
 
     async def layer(self, index: int) -> object:
+        """Calls one middleware and returns its value."""
         call_next = _Next(self, index)
         value = await self.layers[index](self.ctx, call_next)
         # This is checked for each layer, so that the layers outside see a mistake as an error like any other.
         call_next.over()
         return value
 
-    def beneath(self, index: int) -> Coroutine[Any, Any, object]:
+    def after(self, index: int) -> Coroutine[Any, Any, object]:
+        """Returns the coroutine of the next layer, or of the handler if this was the last one."""
         if index + 1 < len(self.layers):
             return self.layer(index + 1)
         self.inside_begun = True
@@ -89,7 +90,7 @@ class _Next:
             )
         if ctx is not None and ctx is not self._entered.ctx:
             raise TypeError(f"the middleware {self._name} called call_next({ctx!r}): give its own ctx, or nothing")
-        self._made = self._entered.beneath(self._index)
+        self._made = self._entered.after(self._index)
         return self._made
 
     def over(self) -> None:

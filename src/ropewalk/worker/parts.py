@@ -185,8 +185,8 @@ class WorkerParts:
         self.heartbeat = Heartbeat(worker_context)
         self.drain = Drain(worker_context, self.buffer, self.executor, self.settler)
         self.heartbeat.on_drain = self._drain_requested
-        self._reclaimer = Reclaimer(worker_context, self._tell)
-        self._cascade = None if worker_context.workflows is None else Cascade(worker_context, self._tell)
+        self._reclaimer = Reclaimer(worker_context, self._publish)
+        self._cascade = None if worker_context.workflows is None else Cascade(worker_context, self._publish)
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(worker_context, retention)
@@ -195,18 +195,21 @@ class WorkerParts:
         )
         redrive = config.redrive
         self._redriver = None if redrive is None else Redriver(worker_context, redrive, self._is_idle, config.tenants)
+        # The services stop first, while the claimer and the settler still finish the running jobs.
         self.loops = Supervisor(worker_context.runtime, on_error=worker_context.loop_failed)
         self._services = Supervisor(worker_context.runtime, on_error=worker_context.loop_failed)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
+        """This fires after every claim and every batch of settlements, for `idle`."""
         self.settler.on_settled = self._on_settled
         worker_context.settled_elsewhere = self.settler.report
         self.settler.on_consequences = self._on_consequences
         self.buffer.on_low = self.claimer.nudge
         self.claimer.on_claimed = self._changed.fire
-        self.claimer.on_consequences = self._tell
+        self.claimer.on_consequences = self._publish
 
     def start(self) -> None:
+        """Starts all parts."""
         self._unsubscribe = self.worker_context.store.notifier.subscribe(self._on_hint)
         self.executor.start()
         self.heartbeat.start()
@@ -232,6 +235,7 @@ class WorkerParts:
         self.drain.begin()
 
     async def stop(self, grace_seconds: float) -> bool:
+        """Drains and stops all parts. Returns False if a handler had to be left running."""
         self.draining = self.loops.ending = True
         self._unsubscribe()
         self.claimer.stop()
@@ -284,6 +288,7 @@ class WorkerParts:
         return self._scheduler is not None and await self._scheduler.run_once()
 
     def skip_ticket(self, new: NewJob) -> SkipQueue | None:
+        """Returns the lease for a job that skips the queue, if a slot is free for it here; None otherwise."""
         config = self._config
         served = (
             new.type in self.worker_context.registry
@@ -298,6 +303,7 @@ class WorkerParts:
         return SkipQueue(self.worker_context.owner, 0, self.worker_context.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:
+        """Runs a job that was inserted with a lease of this worker."""
         [attempt] = leased([job], self.worker_context)
         self.buffer.put_first(attempt)
 
@@ -340,7 +346,7 @@ class WorkerParts:
             if self._scheduler is not None:
                 self._scheduler.nudge()
 
-    def _tell(self, consequences: Consequences) -> None:
+    def _publish(self, consequences: Consequences) -> None:
         """Publishes to hooks, waiters and other workers that the store took leases back or ended jobs by itself."""
         publish(
             [],

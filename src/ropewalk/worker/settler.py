@@ -1,4 +1,5 @@
-"""The settler collects the settlements of attempts for a moment and writes them together: hundreds in one round trip.
+"""The settler turns the outcomes of attempts into settlements, collects these for a moment, and writes them together:
+hundreds in one round trip.
 
 While slots are busy, a batch waits up to `linger_seconds`; it is sent at once when no more jobs are about to run. So an
 idle worker adds no latency, and a busy one makes few commits. Until the store answers, the leases are renewed.
@@ -30,27 +31,32 @@ from ropewalk.worker.completion import Folding, refused_for_good, without_workfl
 from ropewalk.worker.context import WorkerContext
 
 BATCH_MAX: Final = 1024
+"""One batch contains this many settlements at most."""
 UNSETTLED_MAX: Final = 2048
+"""Slots wait while this many settlements are pending."""
 ALONE_TRIES_MAX: Final = 5
 """A settlement that fails alone is sent this many times, if the store is there and accepts others."""
 
 
 class Settler:
-    """The loop of one worker that writes settlements."""
+    """Decides the settlements of one worker's attempts, and writes them in a loop."""
 
     def __init__(self, worker_context: WorkerContext, *, busy: Callable[[], bool]) -> None:
         self._worker_context = worker_context
         self._busy = busy
         """Whether more attempts are about to finish, so that it is worth waiting for them."""
         self._pending: list[tuple[Attempt, Settlement]] = []
-        self._news = Wake(worker_context.runtime)
+        self._added = Wake(worker_context.runtime)
+        """This is set when a settlement was added or the loop should end."""
         self.flushed = Signal()
+        """This fires when the store has answered a batch."""
         self.full = False
         """Whether so many settlements are pending that slots have to wait before they run more jobs."""
         self._oldest_at = 0.0
         """The monotonic time since which the oldest pending settlement waits; the time of a flush counts, too."""
         self._closing = False
         self._in_flight = 0
+        """The number of settlements in the batch that is being sent."""
         self._one_by_one = 0
         """This many of the next settlements are sent alone, because they failed together although the store was
         there."""
@@ -66,10 +72,13 @@ class Settler:
         self.settle_seconds: float | None = None
         """The seconds that the store took for its last answer."""
         self.on_settled: Callable[[], object] = lambda: None
+        """This is called after each batch, because slots and leases have become free."""
         self.on_consequences: Callable[[Consequences], object] = lambda _: None
+        """This is called with the consequences of a batch, after they were published."""
 
     @property
     def unsettled(self) -> int:
+        """The number of settlements that the store has not answered."""
         return len(self._pending) + self._in_flight
 
     def settle(self, attempt: Attempt, outcome: Outcome) -> None:
@@ -102,7 +111,7 @@ class Settler:
             self._oldest_at = self._worker_context.runtime.monotonic()
         self._pending.append((attempt, settlement))
         self.full = len(self._pending) >= UNSETTLED_MAX
-        self._news.set()
+        self._added.set()
 
     def release(self, attempts: Iterable[Attempt], *, after_us: Span = 0) -> None:
         """Gives back jobs that never started, so that they are ready again at once or after a delay."""
@@ -119,7 +128,7 @@ class Settler:
         """Settles in a loop, which ends after `close` when no settlement is left."""
         while not (self._closing and not self._pending):
             if not self._pending:
-                await self._news.wait()
+                await self._added.wait()
                 continue
             if self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
                 await self._linger()
@@ -128,17 +137,18 @@ class Settler:
     def close(self) -> None:
         """Has `run` end once everything is settled."""
         self._closing = True
-        self._news.set()
+        self._added.set()
 
     async def _linger(self) -> None:
         """Waits for more settlements that can be sent together with the pending ones."""
         until = self._oldest_at + self._worker_context.linger_seconds
         while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
             left = until - self._worker_context.runtime.monotonic()
-            if left <= 0 or not await self._news.wait(left):
+            if left <= 0 or not await self._added.wait(left):
                 return
 
     async def _flush(self) -> None:
+        """Sends one batch and records the answers."""
         size = 1 if self._one_by_one else BATCH_MAX
         batch, self._pending = self._pending[:size], self._pending[size:]
         self.full = len(self._pending) >= UNSETTLED_MAX
@@ -174,9 +184,11 @@ class Settler:
         self.flushed.fire()
 
     def _failed(self, batch: list[tuple[Attempt, Settlement]], error: Exception) -> None:
-        """The store answered with an error. One settlement may be the reason, which must cost no other: each is tried
-        alone. A completion that comes with jobs of which some value cannot be stored gets another ending at once. Any
-        other that fails alone again and again is given up with its lease: its job goes on elsewhere when that is over.
+        """Decides what becomes of a batch after the store answered with an error.
+
+        One settlement may be the reason, and must not keep the others from being written, so each of them is sent alone
+        next. A completion whose jobs cannot be stored is settled as a failure at once. Any other settlement that keeps
+        failing alone is given up together with its lease, and another worker runs the job when the lease has expired.
         """
         if isinstance(error, StoreRefused):
             self._pending = batch + self._pending
@@ -277,6 +289,7 @@ class Settler:
         self.put(attempt, settlement)
 
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
+        """Records that the store refused a settlement because the lease is lost."""
         self._worker_context.refused += 1
         events = self._worker_context.events
         if events.meter is not None:

@@ -1,10 +1,14 @@
-"""Calls of a handler to the store: while the store is away they wait, for as long as the attempt may go on."""
+"""Calls of a handler to the store: while the store is away they wait, for as long as the attempt may go on. Jobs that a
+handler spawns have keys, so that neither a repeated call nor a later attempt spawns them again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ropewalk.domain.jobs.idempotency import input_hash
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import StoreUnavailable
 from ropewalk.runtime.supervisor import BACKING_OF_STORE_CALLS, Failures, spread
 from ropewalk.runtime.wake import Wake
@@ -53,3 +57,19 @@ class StoreCalls:
             await wake.wait(seconds)
         finally:
             self._waiting.remove(wake)
+
+
+class SpawnKeys:
+    """The spawn keys of the jobs of one attempt that were spawned without a key of their own."""
+
+    def __init__(self) -> None:
+        self._spawned: Counter[tuple[str, bytes]] = Counter()
+        """How often the attempt has spawned a job of the same type and input."""
+
+    def default(self, new: NewJob) -> str:
+        """Returns a key made of the type, the input, and the count of such jobs so far. A later attempt gets the same
+        keys."""
+        hashed = input_hash(new.input)
+        pair = (new.type, hashed)
+        self._spawned[pair] += 1
+        return f"{new.type[:180]}:{hashed.hex()}:{self._spawned[pair]}"

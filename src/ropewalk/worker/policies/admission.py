@@ -21,7 +21,9 @@ from ropewalk.worker.policies.rate import RatePolicyState
 from ropewalk.worker.settler import Settler
 
 FIRST_SECONDS: Final = 1.0
+"""Claims ignore a job for this long after it was declined for the first time."""
 SECONDS_MAX: Final = 60.0
+"""Claims ignore a declined job for this long at most."""
 REMEMBERED_MAX: Final = 1000
 """A worker remembers this many declined jobs, because every claim has to ignore all of them."""
 
@@ -56,6 +58,7 @@ class Declined:
 
 
 Accept = Callable[[Offer], bool]
+"""The function of the user's that decides whether this worker runs a job."""
 
 
 class Ask(NamedTuple):
@@ -96,8 +99,10 @@ class Admission:
             for each in worker_context.registry
             if each.options.concurrency is not None
         }
-        self._most = {name: most for name, each in own.items() if (most := most_at_once(each)) is not None}
+        self._running_max = {name: most for name, each in own.items() if (most := most_at_once(each)) is not None}
+        """How many jobs of a type may run at once in this worker, for each type with such a policy."""
         self._ordered = {name: each for name, each in own.items() if isinstance(each, Ordered)}
+        """The policy of each type whose jobs start in an order of its own."""
         self._batched = {
             each.name: each.options.batch.size
             for each in worker_context.registry
@@ -115,13 +120,13 @@ class Admission:
         return (
             self._accept is not None
             or self._rate_of_worker is not None
-            or bool(self._most or self._rates_of_types or self._batched)
+            or bool(self._running_max or self._rates_of_types or self._batched)
         )
 
     def concerns(self, job_type: str) -> bool:
         """Whether a policy may keep a job of this type from starting in this worker."""
         everything = self._accept is not None or self._rate_of_worker is not None
-        return everything or any(job_type in own for own in (self._most, self._rates_of_types, self._batched))
+        return everything or any(job_type in own for own in (self._running_max, self._rates_of_types, self._batched))
 
     def ask(self, wanted: int) -> Ask:
         """Returns what a claim for `wanted` jobs may ask for under the policies."""
@@ -151,7 +156,7 @@ class Admission:
         because a job that was given back would otherwise be claimed again for nothing.
         """
         of_type = Counter(attempt.job.type for attempt in here)
-        places = {name: most - of_type[name] for name, most in self._most.items()}
+        places = {name: most - of_type[name] for name, most in self._running_max.items()}
         if self._ordered:
             running = Counter(attempt.job.type for attempt in self._buffer.running)
             for name, policy in self._ordered.items():

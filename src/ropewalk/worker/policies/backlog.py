@@ -14,7 +14,7 @@ from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.ports.store.claims import Claimed
 from ropewalk.worker.context import WorkerContext
 
-Change: TypeAlias = Literal["backlog", "backlog_over"]
+AlarmEvent: TypeAlias = Literal["backlog", "backlog_over"]
 
 
 class BacklogAlarm(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Backlog:
         self._alarmed_at: float | None = None
         """The time of the last event about the backlog; None if there is no backlog."""
 
-    def saw(self, waited_seconds: float, *, filled: bool, now: float) -> Change | None:
+    def saw(self, waited_seconds: float, *, filled: bool, now: float) -> AlarmEvent | None:
         """Returns the event to send after a claim that brought a job which had waited this long. `filled` says that the
         claim brought all the jobs it asked for, so that more may wait."""
         if not filled or waited_seconds <= self._older_than:
@@ -62,12 +62,13 @@ class Alarm:
         """The oldest job at the last alarm, which the events name."""
 
     def saw(self, claimed: Claimed, *, filled: bool) -> None:
+        """Sends an event if the jobs of this claim show that a backlog begins, lasts or ends."""
         oldest = min(claimed.jobs, key=lambda job: job.run_at, default=None)
         waited = 0.0 if oldest is None else (claimed.now - oldest.run_at) / SECOND
-        change = self._backlog.saw(waited, filled=filled, now=self._worker_context.runtime.monotonic())
-        if change == "backlog":
+        event = self._backlog.saw(waited, filled=filled, now=self._worker_context.runtime.monotonic())
+        if event == "backlog":
             self._about = oldest
-        if change is None or self._about is None:
+        if event is None or self._about is None:
             return
-        message = f"waited {waited:.1f} s" if change == "backlog" else None
-        self._worker_context.events.emit_about(self._about, change, message=message)
+        message = f"waited {waited:.1f} s" if event == "backlog" else None
+        self._worker_context.events.emit_about(self._about, event, message=message)

@@ -113,7 +113,9 @@ def _is_over(measured: float | None, mark: Seconds | None) -> bool:
 
 
 Answer: TypeAlias = Seconds | None
+"""The answer of a hook: how long to wait before the next poll; None means not at all."""
 Hook: TypeAlias = Callable[[Load], Answer | Awaitable[Answer]]
+"""The function of the user's that decides how long to wait."""
 
 
 def _wait_of(answer: Answer) -> float:

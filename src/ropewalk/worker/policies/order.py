@@ -19,6 +19,7 @@ LABELS_MAX: Final = 10_000
 forgotten."""
 
 Label: TypeAlias = str | None
+"""The fairness label of a job."""
 Rank: TypeAlias = tuple[int, Instant, int]
 
 
@@ -136,6 +137,8 @@ class Arrangement:
 
 
 class ByPriority:
+    """The order of the policy Priority: jobs start by priority and then by age."""
+
     def arrange(self, waiting: Jobs, running: Iterable[JobRecord]) -> list[JobRecord]:
         return sorted(waiting, key=_by_priority)
 
@@ -144,6 +147,8 @@ class ByPriority:
 
 
 class ByAge:
+    """The order of the policy Age: older jobs start first."""
+
     def arrange(self, waiting: Jobs, running: Iterable[JobRecord]) -> list[JobRecord]:
         return sorted(waiting, key=_by_age)
 

@@ -100,6 +100,7 @@ class OrderedBuffer(Buffer):
         return _jobs([*self.running, *self._waiting])
 
     def _leave(self) -> Attempt:
+        """Takes the next job out of the buffer, and informs the order of it."""
         attempt = super()._leave()
         self._arrangement.left(attempt.job)
         return attempt

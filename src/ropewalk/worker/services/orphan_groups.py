@@ -1,4 +1,4 @@
-"""Orphan groups are reported to the hook of the app: each at least once, and always under the same id."""
+"""A service reports orphan groups to the hook of the app: each group at least once, and always under the same id."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ class OrphanGroup(Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    """The same however often the hook is called for this end of the group."""
+    """The id of this report, which stays the same however often the hook is called for this end of the group."""
     group_id: str
     tenant: str
     closed_at: datetime
     states: Mapping[State, int] = {}
-    """How many of its jobs are in which state, the root included; empty where the group is gone by now."""
+    """The number of its jobs in each state, with the root; empty if the group no longer exists."""
     value: object = None
-    """The value of the group, decoded by the types that the worker knows. None is a value, too: see `value_missing`."""
+    """The value of the group, decoded by the types that the worker knows. None may be the value; see
+    `value_missing`."""
     value_missing: str | None = None
-    """Why `value` is not the group's: it cannot be decoded, was forgotten or is in conflict, or the group is gone."""
+    """Why the value of the group is missing: it cannot be decoded, was deleted or is in conflict, or the group no
+    longer exists; None if it is not missing."""
 
 
 OrphanHook: TypeAlias = Callable[[OrphanGroup], Awaitable[object] | object]
@@ -83,7 +85,8 @@ class OrphanGroupReporter:
     async def run(self) -> None:
         runtime = self._worker_context.runtime
         while True:
-            # At once, too: from the first call on, the store records the orphan groups of every client.
+            # The first call comes before the first wait, because it has the store record the orphan groups of all
+            # clients.
             while await self.run_once():
                 pass
             await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))

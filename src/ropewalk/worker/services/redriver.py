@@ -31,7 +31,9 @@ from ropewalk.worker.services.maintenance import every
 from ropewalk.worker.services.one_by_one import together_or_alone
 
 REASON: Final = "redriven"
+"""The reason in the history of a job that was redriven."""
 PAGE_MAX: Final = 500
+"""One search reads this many dead letters at most."""
 PAGES_MAX: Final = 20
 """One round looks through this many pages of dead letters of all tenants together; the next round goes on behind
 them."""
@@ -69,6 +71,8 @@ class Redrive(Struct, frozen=True, kw_only=True):
 
 
 class Redriver:
+    """The service that redrives dead letters."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
@@ -147,13 +151,13 @@ class Redriver:
             )
             for answers in await together_or_alone(list(some), retry, self._failed):
                 back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
-        self._tell(back)
+        self._publish(back)
 
     def _failed(self, job_id: str, error: Exception) -> None:
         """Reports a job whose retry failed: it stays a dead letter, and the others run again."""
         self._worker_context.events.report(error, f"redrive of job {job_id}")
 
-    def _tell(self, jobs: list[JobRecord]) -> None:
+    def _publish(self, jobs: list[JobRecord]) -> None:
         worker_context = self._worker_context
         for job in jobs:
             worker_context.events.emit_about(structs.replace(job, attempt=0), "queued", message=REASON)

@@ -40,6 +40,8 @@ class SchedulerConfig(Struct, frozen=True):
 
 
 class Scheduler:
+    """The service that fires schedules, and stores the schedules that code declares."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
@@ -146,7 +148,7 @@ class Scheduler:
             try:
                 fired = await self._fire_records([record], now)
             except (StoreUnavailable, StoreRefused):
-                pass  # the schedule stays due, and the next look meets the same store
+                pass  # The schedule stays due, and the next look uses the same store.
             finally:
                 timer.cancel()
                 self._tasks.pop(key, None)
