@@ -163,7 +163,8 @@ class ChangeOperations(TenantOperations):
     ) -> JobInfo:
         """Change a waiting job. `arguments` replaces all of its arguments: one that is left out takes its default.
 
-        `if_rev` is `JobInfo.rev` as you read it: if the job has changed since, RevMismatch is raised and nothing changes.
+        `if_rev` is `JobInfo.rev` as you read it: if the job has changed since, RevMismatch is raised and the job stays
+        as it is.
         """
         if arguments is None and priority is None and run_at is None:
             raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
