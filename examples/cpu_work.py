@@ -1,4 +1,4 @@
-"""Work that computes, in processes of its own: it uses every core, and can be stopped for real.
+"""Run handlers that compute in processes of their own, which use every core and can be stopped at any time.
 
 python examples/cpu_work.py [file.db]
 """
@@ -14,7 +14,7 @@ from ropewalk import App, Context, State, job
 
 @job(executor="process")
 def primes_below(ctx: Context, limit: int) -> int:
-    """A plain function. The context works here too: what it says travels to the worker."""
+    """Count primes in a handler process; what the context reports is sent to the worker."""
     sieve = bytearray([1]) * limit
     sieve[:2] = b"\0\0"
     for number in range(2, int(limit**0.5) + 1):
@@ -48,6 +48,6 @@ async def main() -> None:
         print(f"{info.state}: {info.error.message}")
 
 
-# Handlers are found by importing this file again in their own process: what the script does stands behind this.
+# Handler processes import this file again to find the handlers, so the script must not run then.
 if __name__ == "__main__":
     asyncio.run(main())

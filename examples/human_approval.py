@@ -1,4 +1,4 @@
-"""Wait for a person, for days if need be: the job gives its slot back, survives restarts, and gives up in time.
+"""Wait for a person, even for days: the job gives back its slot, survives restarts, and times out.
 
 python examples/human_approval.py [file.db]
 """
@@ -14,7 +14,7 @@ drafts: list[str] = []
 
 
 async def write_draft(topic: str) -> str:
-    """A step: done once, however often the handler starts again from the top."""
+    """Ask the person; as a step this is done once, however often the handler starts again from the top."""
     drafts.append(topic)
     return f"All about {topic}"
 
@@ -26,7 +26,7 @@ async def publish(ctx: Context, topic: str, patience: float) -> str:
         answer = await ctx.wait_for("approval", timeout=patience)
     except WaitTimeout:
         return f"{draft!r} was not approved in time"
-    await ctx.sleep(0.1)  # hours would do as well: nothing runs meanwhile
+    await ctx.sleep(0.1)  # could be hours: nothing runs meanwhile
     return f"{draft!r} published, approved by {answer}"
 
 
@@ -38,7 +38,7 @@ async def main() -> None:
     ignored = await app.enqueue(publish("knots", patience=0.2))
 
     async with app.running():
-        await ignored.result(timeout=30)  # by then the other one waits, too
+        await ignored.result(timeout=30)  # when this one has timed out, the other one waits as well
         why = await app.why(approved.id)
         print(f"{why.state}: {why.explanation}")
 

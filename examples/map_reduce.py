@@ -1,4 +1,4 @@
-"""Count words in many files at once: one job a file, exact totals, and progress while it goes on.
+"""Count words in many files at once: one job for each file, exact totals, and progress meanwhile.
 
 python examples/map_reduce.py [file.db]
 """
@@ -17,7 +17,7 @@ FILES, WORDS = 40, 250
 
 @job
 def count_words(ctx: Context, path: str) -> Result[int, int]:
-    """Plain functions run in threads. Sums are exact however many add to them: the store folds as the job completes."""
+    """Count the words of a file, in a thread; the store adds up the sums exactly, whenever a job completes."""
     return ctx.result(len(Path(path).read_text().split()), append="sum")
 
 

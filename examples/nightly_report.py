@@ -1,4 +1,4 @@
-"""A nightly flow as a graph: load regions, check each, then report on what is good and clean up whatever happened.
+"""Submit a graph of jobs: load regions, check each, report on the good ones, and clean up in any case.
 
 python examples/nightly_report.py [file.db]
 """
@@ -20,7 +20,7 @@ async def load(region: str) -> int:
 
 @job
 async def check(ctx: Context) -> int:
-    """What it depends on has ended well, and hands over its result."""
+    """Check a region; the job that loads it has succeeded, and its result is available here."""
     [loaded] = ctx.dependencies
     turnover: int = loaded.result
     if turnover < 0:
@@ -55,7 +55,7 @@ async def main() -> None:
     letter = mail().using(depends_on=summary)
     end = clean_up().using(depends_on=letter, when="all_done")
 
-    # The whole graph at once, or nothing of it; in any order.
+    # The whole graph is submitted or nothing of it; the order of the jobs does not matter.
     await app.enqueue_many([end, letter, summary, *checks, *loads], workflow_id="night-1")
 
     async with app.running():

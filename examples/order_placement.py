@@ -1,4 +1,4 @@
-"""Placing an order: the order and the job that deals with it are one commit, so no outbox is needed.
+"""Place an order: the order and its job are written in one commit, so no outbox is needed.
 
 python examples/order_placement.py [file.db]
 """
@@ -28,15 +28,13 @@ app = App(f"sqlite:///{FILE}", jobs=[send_receipt, reserve])
 
 
 def place(order: str, prices: dict[str, int]) -> str:
-    """As a web handler would. Whatever raises in here leaves neither an order nor a job."""
+    """Place an order as a web handler would; if anything raises here, neither order nor job exists."""
     with closing(sqlite3.connect(FILE)) as db, db:
         reserving = [reserve(order, item) for item in prices]
         app.sync.enqueue_many(reserving, connection=db)
         receipt = send_receipt(order, sum(prices.values())).using(depends_on=reserving)
         queued = app.sync.enqueue(receipt, connection=db)
-        db.execute(
-            "INSERT INTO orders VALUES (?, ?)", (order, sum(prices.values()))
-        )  # may fail: then nothing is queued
+        db.execute("INSERT INTO orders VALUES (?, ?)", (order, sum(prices.values())))  # if this fails, no job is queued
         return queued.id
 
 
@@ -46,7 +44,7 @@ def orders() -> list[str]:
 
 
 async def main() -> None:
-    async with app.running():  # makes the file; tables of one's own come after
+    async with app.running():  # creates the file, to which your own tables are added
         with closing(sqlite3.connect(FILE)) as db:
             db.execute("CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, cents INTEGER CHECK (cents > 0))")
         receipt = await asyncio.to_thread(place, "order-1", {"lamp": 4200, "bulb": 300})

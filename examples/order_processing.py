@@ -1,4 +1,4 @@
-"""An order, step by step: each job hands over to the next, and a payment that fails gives the stock back.
+"""Process an order step by step: each job queues the next, and a failed payment gives the stock back.
 
 python examples/order_processing.py [file.db]
 """
@@ -15,7 +15,7 @@ stock = {"lamp": 2, "chair": 5}
 
 @job
 async def give_back(item: str, amount: int) -> None:
-    """The compensation of `pay`: it takes over the arguments it names."""
+    """Undo `pay`, whose compensation this is; it gets those arguments of `pay` that it names."""
     stock[item] += amount
     print(f"  {amount} × {item} given back")
 
@@ -34,7 +34,7 @@ async def pay(ctx: Context, item: str, amount: int, card: str) -> Result[str, st
 
 @job
 async def reserve(ctx: Context, item: str, amount: int, card: str) -> Result[str, str]:
-    """The reservation, the end of this job and the start of the next are one: nothing is reserved and forgotten."""
+    """Reserve the stock in the transaction that completes this job and queues the next one."""
     if stock[item] < amount:
         raise Abort(f"only {stock[item]} × {item} left")
     stock[item] -= amount
@@ -55,7 +55,7 @@ async def main() -> None:
             print(f"  {step.type}: {step.state}")
 
         bad = await app.enqueue(reserve("chair", 3, card="expired"))
-        await bad.group(timeout=30)  # the order and everything under it, the compensation too
+        await bad.group(timeout=30)  # wait for the order and every job under it, the compensation included
         steps = {step.type: step.state for step in await app.chain(bad.id)}
         assert steps == {"reserve": State.COMPLETED, "pay": State.FAILED}
         print(f"order 2: {(await app.chain(bad.id))[-1].state}, chairs in stock: {stock['chair']}")

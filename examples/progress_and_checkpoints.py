@@ -1,4 +1,4 @@
-"""An import that can be resumed: the worker is stopped in the middle, another one goes on where it was.
+"""Resume an import: its worker is stopped in the middle, and another one continues from the checkpoint.
 
 python examples/progress_and_checkpoints.py [file.db]
 """
@@ -19,13 +19,13 @@ async def import_rows(ctx: Context, rows: int) -> int:
     done = ctx.last_checkpoint or 0
     print(f"attempt {ctx.attempt} starts at row {done}")
     for row in range(done, rows):
-        await asyncio.sleep(0.001)  # work on the row
+        await asyncio.sleep(0.001)  # stands for work on the row
         ctx.progress(100 * (row + 1) / rows, f"row {row + 1}")
         if (row + 1) % 100 == 0:
-            await ctx.checkpoint(row + 1)  # durable; what comes after it may be done twice
+            await ctx.checkpoint(row + 1)  # durable; rows after the last checkpoint may be imported twice
         if row + 1 == 150 and not half_way.is_set():
             half_way.set()
-            await asyncio.sleep(60)  # here it is stopped
+            await asyncio.sleep(60)  # the worker is stopped here
     return rows
 
 
@@ -35,7 +35,7 @@ app = App(f"sqlite:///{sys.argv[1] if len(sys.argv) > 1 else 'import.db'}", jobs
 async def main() -> None:
     handle = await app.enqueue(import_rows(ROWS))
 
-    async with app.worker(grace=0):  # a deployment that does not wait
+    async with app.worker(grace=0):  # stops without waiting for its handlers
         await half_way.wait()
     info = await handle.status()
     assert info.progress is not None and info.progress.percent >= 33

@@ -1,4 +1,4 @@
-"""Two job types, one app, one process: enqueue, wait, look.
+"""Run two job types in one process: enqueue jobs, wait for results, and read a job's state.
 
 python examples/quickstart.py [file.db]
 """

@@ -1,4 +1,4 @@
-"""An order: charged, with retries while the bank is away; shipped, or refunded if that fails for good.
+"""Charge an order, with retries while the bank does not answer, and refund it if it cannot be shipped.
 
 python examples/retries_and_compensation.py [file.db]
 """
@@ -13,7 +13,7 @@ from ropewalk import Abort, App, Backoff, Context, State, job
 
 @job
 async def refund(ctx: Context, order: str, cents: int) -> str:
-    """Runs if `ship` failed, with those of its arguments named here. Safe to repeat: the bank knows the key."""
+    """Undo `charge` if `ship` fails; repeating this is safe, because the bank knows the idempotency key."""
     failed = ctx.compensates
     assert failed is not None
     print(f"{order}: refunding {cents} cents, because {failed.error.message}")
@@ -23,7 +23,7 @@ async def refund(ctx: Context, order: str, cents: int) -> str:
 @job(on_failure=refund, max_attempts=2, backoff=Backoff.constant(0.1))
 async def ship(order: str, cents: int, country: str) -> str:
     if country == "Atlantis":
-        raise Abort("nobody ships to Atlantis")  # permanent: trying again would not help
+        raise Abort("nobody ships to Atlantis")  # permanent: a retry would not help
     print(f"{order}: shipped to {country}")
     return f"parcel-{order}"
 

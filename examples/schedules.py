@@ -1,4 +1,4 @@
-"""Schedules: one that code declares, one made at run time; paused, triggered, and watched firing.
+"""Declare a schedule in code, create another one at run time, pause and trigger them, and watch them fire.
 
 python examples/schedules.py [file.db]
 """
@@ -26,7 +26,7 @@ async def report(kind: str) -> str:
 
 
 def next_tick(fire: datetime) -> Job[int, int]:
-    """Makes the job of each fire: here from the time it was due."""
+    """Return the job of a fire, with the time at which the fire was due."""
     return tick(fire.microsecond // 100_000)
 
 
@@ -52,7 +52,7 @@ async def main() -> None:
             print(await fired.get())
         await app.pause_schedule("ticking")
 
-        # People change schedules while everything runs; code then leaves them alone.
+        # A schedule that was edited at run time is no longer changed by the code that declares it.
         nightly = await app.edit_schedule("nightly", job=report("weather"))
         print(f"nightly: {nightly.when}, generation {nightly.generation}")
         triggered = await app.trigger_schedule("nightly")

@@ -1,4 +1,4 @@
-"""A threaded web server that enqueues with the blocking face; the worker would be another process.
+"""Enqueue from a threaded web server with the blocking client; in production the worker is another process.
 
 python examples/web_handler_sync.py [file.db]
 """
@@ -26,7 +26,7 @@ app = App(f"sqlite:///{sys.argv[1] if len(sys.argv) > 1 else 'web.db'}", jobs=[t
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """/pictures/cat.png: accepted once the job is durable. The same picture twice is one job while it is open."""
+        """Answer /pictures/cat.png when the job is durable; a picture has one unfinished job at a time."""
         image = self.path.rpartition("/")[2]
         handle = app.sync.enqueue(thumbnail(image), idempotency_key=image)
         self.send_response(202)
@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"job": handle.id, "duplicate": handle.duplicate}).encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the name of the base class
-        """Quiet."""
+        """Log nothing."""
 
 
 def ask(url: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The contract suite on the journal store, as anybody runs it who installed ropewalk: `pytest test_journal.py`."""
+"""Runs the contract suite on the journal store: `pytest test_journal.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.builders import new_job, settlement
 
 MEMORY = Path("/dev/shm")  # noqa: S108  nothing predictable is made there
-"""Where nothing waits for a disk: whether a store survives power loss is not what this suite can see."""
+"""A directory in memory if there is one, because this suite cannot test whether a store survives power loss."""
 
 
 class JournalBackend(contract.Backend):
@@ -28,7 +28,7 @@ class JournalBackend(contract.Backend):
         self._store: JournalStore | None = None
 
     async def open(self, runtime: Runtime) -> Store:
-        """A store that serves one process is the same for whoever opens it there."""
+        """Return the same store again, because a journal serves one process."""
         if self._store is None:
             self._store = JournalStore(self.path, runtime)
             await self._store.open()
@@ -87,7 +87,7 @@ async def test_everything_is_there_again_when_it_is_opened_again(bench: Bench) -
 
 
 async def test_half_an_entry_at_the_end_never_happened(bench: Bench) -> None:
-    """The process died, or the power failed, while it was written: nobody was told that it was there."""
+    """The process died or the power failed during the write, so the entry was never acknowledged."""
     await bench.add(id="whole")
     await bench.add(id="half")
     await bench.store.close()

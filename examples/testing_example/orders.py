@@ -1,4 +1,4 @@
-"""What is tested next door: an order is confirmed at once, and reminded of a day later unless it was paid."""
+"""The app that test_orders.py tests: an order is confirmed at once, with a reminder a day later if it is not paid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ropewalk import App, Backoff, Context, job
 
 
 class Mailer:
-    """A stand-in for what really sends mail."""
+    """Stand for a function that sends mail."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []

@@ -1,4 +1,4 @@
-"""How a test of your own jobs looks. Needs pytest and pytest-asyncio; ropewalk brings the fixtures.
+"""Tests of your own jobs. They need pytest and pytest-asyncio; ropewalk brings the fixtures.
 
 pytest -o asyncio_mode=auto examples/testing_example
 """

@@ -11,7 +11,10 @@ from ropewalk_journal.store import JournalStore as JournalStore
 
 
 def from_url(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> JournalStore:
-    """`journal:///relative.journal` or `journal:////absolute/path.journal`. Neither schema nor durability vary."""
+    """Make a store from `journal:///relative.journal` or `journal:////absolute/path.journal`.
+
+    The last two parameters have no effect, because a journal has one durability and no schema.
+    """
     del allow_weaker_durability, migrate
     parts = urlsplit(url)
     refuse_extras(url, parts.netloc + parts.query + parts.fragment)

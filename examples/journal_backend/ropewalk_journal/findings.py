@@ -1,4 +1,4 @@
-"""What the store says about its file when `ropewalk doctor` examines it."""
+"""The findings about the journal file that `ropewalk doctor` shows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ WAKE_UPS: Final = ok("wake-ups", "a journal is open in one process only: nobody 
 
 
 class FileFacts(Struct, frozen=True, kw_only=True):
+    """Facts about the file and its disk."""
+
     path: str
     file_bytes: int
     disk_free_bytes: int
 
 
 def facts(path: Path) -> FileFacts:
+    """Read the facts about a journal."""
     free = shutil.disk_usage(path.parent).free
     return FileFacts(path=str(path), file_bytes=path.stat().st_size, disk_free_bytes=free)
 
 
 def findings_of(facts: FileFacts) -> list[Finding]:
-    """A finding on durability stands for the general one that the doctor would make."""
+    """Return the findings; the one about durability replaces the general one of the doctor."""
     durable = "a change is on disk before it is answered: an acknowledged job survives power loss"
     return [ok("durability", durable), _room(facts)]
 

@@ -1,4 +1,4 @@
-"""The file: one entry after another, each with its length and a checksum, and on disk before anybody hears of it."""
+"""The journal file: entries with their lengths and checksums, which are on disk before a change is acknowledged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD: Final = 8
 
 
 class Journal:
-    """Open for one process. Raises StoreRefused where another process has it, or where it is damaged."""
+    """A journal is open in one process; it raises StoreRefused if another process has it open, or if it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,11 +32,11 @@ class Journal:
             os.close(self._file)
             raise StoreRefused(f"{path} is open in another process: a journal serves one at a time") from error
         directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)  # a new file is there after power loss, too
+        os.fsync(directory)  # a new file survives power loss only if its directory is synced
         os.close(directory)
 
     def entries(self) -> Iterator[bytes]:
-        """From the first one on. Half an entry at the end was never acknowledged, and is cut off."""
+        """Yield all entries; an incomplete entry at the end was never acknowledged, and is cut off."""
         data, at = self._path.read_bytes(), 0
         while at < len(data):
             length = int.from_bytes(data[at : at + 4], "big")
@@ -50,7 +50,7 @@ class Journal:
             at += HEAD + length
 
     def append(self, entry: bytes) -> None:
-        """On disk when this returns. Raises OSError, and then nobody knows whether it is."""
+        """Write an entry, which is on disk when this returns; after an OSError it is unknown whether it is."""
         head = len(entry).to_bytes(4, "big") + zlib.crc32(entry).to_bytes(4, "big")
         whole = memoryview(head + entry)
         while whole:
@@ -58,4 +58,5 @@ class Journal:
         os.fsync(self._file)
 
     def close(self) -> None:
+        """Close the file, so that another process can open it."""
         os.close(self._file)

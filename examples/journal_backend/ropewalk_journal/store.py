@@ -62,11 +62,11 @@ CHANGES: Final[dict[str, Any]] = {
     "pause": tuple[str, str, bool],
     "drain": tuple[str],
 }
-"""The verbs that change something, each with what it is called with: what an entry of the journal holds."""
+"""The verbs that change something, each with the types of its arguments, which an entry of the journal contains."""
 
 
 class Replayed:
-    """The clock of the store in memory: it shows the time of the change that is being made."""
+    """The clock of the memory store, which shows the time of the change that is being made or played back."""
 
     def __init__(self) -> None:
         self.at: Instant = 0
@@ -233,7 +233,7 @@ class JournalStore(Store, LogStore, DiagnosisStore):
             self._opened()
 
     def _opened(self) -> Journal:
-        """The journal, after every change in it was made again."""
+        """Open the journal and make every change in it again."""
         if self._journal is None:
             journal = Journal(self._path)
             try:
@@ -278,7 +278,7 @@ def _asked(memory: MemoryStore, verb: str, arguments: tuple[Any, ...]) -> Corout
 
 
 def _answer(call: Coroutine[Any, Any, T]) -> T:
-    """Of the store in memory, which waits for nothing: its answer is there at the first step."""
+    """Run a coroutine of the memory store to its end; it never waits, so one step is enough."""
     try:
         call.send(None)
     except StopIteration as done:
