@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk.http import documentation, health
+from ropewalk.http.identity import routes as identity
 from ropewalk.http.jobs import changing, reading, searching, submitting
 from ropewalk.http.limits import routes as limits
 from ropewalk.http.queues import routes as queues
@@ -23,6 +24,7 @@ ALL_ROUTES: Final[tuple[Route, ...]] = (
     *queues.routes,
     *limits.routes,
     *workers.routes,
+    *identity.routes,
     *health.routes,
     *documentation.routes,
 )

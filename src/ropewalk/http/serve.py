@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ropewalk.app import App
 from ropewalk.domain.bounds import check_name
@@ -16,7 +16,9 @@ from ropewalk.http.answer import Reply, Stream, send_reply, send_stream
 from ropewalk.http.call import Call
 from ropewalk.http.decoding import from_query, read_body
 from ropewalk.http.errors import ErrorCode, HttpError, http_error, invalid
+from ropewalk.http.identity.authentication import StoredIdentities
 from ropewalk.http.identity.identity import EVERY_TENANT, Authenticate, Identity, Payloads, Role
+from ropewalk.http.identity.origin import check_origin
 from ropewalk.http.request import Disconnected, Receive, Request, Scope, Send
 from ropewalk.http.routes import ALL_ROUTES
 from ropewalk.http.routing import Access, Route, Router
@@ -29,13 +31,17 @@ _NOBODY: Final = Identity(subject="", tenant=DEFAULT_TENANT, roles=frozenset[Rol
 
 
 class Serve:
-    """`Serve(app, authenticate=...)` is an ASGI application, to be run by a server or mounted into another one.
+    """`Serve(app)` is an ASGI application, to be run by a server or mounted into another one.
 
-    authenticate: finds out who sends a request. Nothing but health and documentation is open to nobody.
+    authenticate: finds out who sends a request; by default the tokens and sessions in the store do. Nothing but health,
+        documentation and the login is open to nobody.
     """
 
-    def __init__(self, app: App, *, authenticate: Authenticate) -> None:
-        self.service: Final = Service(app)
+    def __init__(self, app: App, *, authenticate: Authenticate | None = None) -> None:
+        service = Service(app)
+        self.service: Final = service
+        if authenticate is None:
+            authenticate = StoredIdentities(service.tokens, service.sessions, service.guesses)
         self._authenticate = authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,12 +99,29 @@ class Serve:
             await _send_refusal(sending, reply, refusal.code.status, headers, head=request.method == "HEAD")
 
     async def _reply(self, request: Request) -> object:
+        """Every request goes through these steps, in this order."""
         route, params = _ROUTER.find(request.method, request.path, request.segments)
         identity = await self._identity(request, route)
+        check_origin(request)
+        headers = self.service.rates.take(identity)
         tenant = _tenant(request, identity)
         query = from_query(request.query, route.query)
         body = None if route.body is None else await read_body(request, route.body)
-        return await route.handle(Call(request, self.service, identity, tenant, params, body, query))
+        call = Call(request, self.service, identity, tenant, params, body, query)
+        answer = await (self._audited(route, call) if route.audited else route.handle(call))
+        return _with_headers(answer, headers) if headers else answer
+
+    async def _audited(self, route: Route, call: Call[Any, Any]) -> object:
+        """Calls a route whose calls the audit keeps: what is refused, too."""
+        reason = getattr(call.body, "reason", None)
+        act = await self.service.audit.begin(call.request, route.name, call.identity, call.tenant, reason)
+        try:
+            answer = await route.handle(call)
+        except Exception as error:
+            await act.end(self._refusal(error, call.request).code.status)
+            raise
+        await act.end(answer.status if isinstance(answer, Reply) else route.statuses[0])
+        return answer
 
     async def _identity(self, request: Request, route: Route) -> Identity:
         """Who may call this route. Raises HttpError for everybody else."""
@@ -139,6 +162,16 @@ class Serve:
 
 async def _send_refusal(send: Send, body: object, status: int, headers: Mapping[str, str], *, head: bool) -> None:
     await send_reply(send, Reply(body, status), headers, head=head)
+
+
+def _with_headers(answer: object, headers: Mapping[str, str]) -> object:
+    """The answer of a route with more headers. A stream keeps those that it has."""
+    if isinstance(answer, Stream):
+        return answer
+    if isinstance(answer, Reply):
+        reply = cast("Reply[object]", answer)
+        return Reply(reply.value, reply.status, {**reply.headers, **headers})
+    return Reply(answer, headers=headers)
 
 
 def _headers(request: Request) -> dict[str, str]:

@@ -10,6 +10,11 @@ from ropewalk.client.app_state import AppState
 from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import Describer
 from ropewalk.definitions.registry import Registry
+from ropewalk.http.identity.audit import Audit
+from ropewalk.http.identity.authentication import Guesses
+from ropewalk.http.identity.rates import RequestRates
+from ropewalk.http.identity.sessions import Sessions
+from ropewalk.http.identity.tokens import Tokens
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 
@@ -21,6 +26,11 @@ class Service:
         self.app: Final = app
         self.core: Final[AppState] = app._app_state  # the service is a part of this package, beside the client
         self.describe: Final = Describer(self.core.registry, self.core.codec, self.core.secret_keys)
+        self.tokens: Final = Tokens(self.core)
+        self.sessions: Final = Sessions(self.core, self.tokens)
+        self.guesses: Final = Guesses(self.core.runtime)
+        self.rates: Final = RequestRates(self.core.runtime)
+        self.audit: Final = Audit(self.core)
         self.draining: Final = asyncio.Event()
         """Set when the server stops: waits and streams end then."""
 

@@ -56,8 +56,8 @@ class Identity(Struct, frozen=True, kw_only=True):
     """The token that proved it, if it was one."""
     session_id: str | None = None
     """The session of a browser that proved it, if it was one."""
-    by_cookie: bool = False
-    """Whether the browser sent the proof on its own, so that the request may come from a foreign page."""
+    requests_per_second: float | None = None
+    """How many requests it may send to each server per second. None for any number."""
 
     @property
     def bounded(self) -> bool:

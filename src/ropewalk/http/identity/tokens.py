@@ -1,0 +1,161 @@
+"""Tokens: what programs prove their identity with. The store keeps them without their secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from ropewalk.client.app_state import AppState
+from ropewalk.domain.time import DAY, MINUTE, Instant, Span
+from ropewalk.errors import RopewalkError
+from ropewalk.http.identity.identity import Identity, Payloads, Role
+from ropewalk.ports.store.capabilities import DOCUMENTS
+from ropewalk.ports.store.documents import Document, DocumentStore, DocumentWrite
+
+KIND: Final = "token"
+PREFIX: Final = "rw"
+SECRET_BYTES: Final = 32
+USE_NOTED_EVERY_US: Final[Span] = MINUTE
+CACHED_SECONDS: Final = 1.0
+"""How long a token that was read counts as it was: within this time a revocation holds everywhere."""
+CACHED_MAX: Final = 10_000
+LIFE_MAX_US: Final[Span] = 3650 * DAY
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """A token as it is kept: everything but its secret."""
+
+    id: str
+    secret_hash: bytes
+    name: str
+    """What people call it."""
+    tenant: str
+    roles: tuple[Role, ...]
+    payloads: Payloads
+    types: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
+    requests_per_second: float | None = None
+    """How many requests it may send to each server per second. None for any number."""
+    created_at: Instant = 0
+    expires_at: Instant | None = None
+    last_used_at: Instant | None = None
+    """When it was last used, exact to a minute."""
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(
+            subject=f"token:{self.id}",
+            tenant=self.tenant,
+            roles=frozenset(self.roles),
+            payloads=self.payloads,
+            types=None if self.types is None else frozenset(self.types),
+            queues=None if self.queues is None else frozenset(self.queues),
+            token_id=self.id,
+            requests_per_second=self.requests_per_second,
+        )
+
+
+class Tokens:
+    """The tokens in a store. What was read is remembered for a second, so that a busy client costs one read a second."""
+
+    def __init__(self, core: AppState) -> None:
+        self._core = core
+        self._known: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
+
+    @property
+    def _documents(self) -> DocumentStore:
+        return DOCUMENTS.of(self._core.store)
+
+    async def create(self, token: Token) -> tuple[Token, str]:
+        """Keeps a new token; its id, secret and times are made here. Returns it with the text that a client sends."""
+        await self._core.open()
+        now = await self._core.store.clock()
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        token_id = secrets.token_hex(8)
+        made = structs.replace(token, id=token_id, secret_hash=_hash(secret), created_at=now)
+        write = DocumentWrite(
+            kind=KIND,
+            id=token_id,
+            tenant=token.tenant,
+            body=msgspec.json.encode(made),
+            expires_in_us=None if token.expires_at is None else max(1, token.expires_at - now),
+            expected_rev=0,
+        )
+        [answer] = await self._documents.write_documents([write])
+        assert answer.written, "an id of 64 random bits was taken"
+        return made, f"{PREFIX}_{token_id}_{secret}"
+
+    async def proved_by(self, text: str) -> Token | None:
+        """The token that a client sent, if it is a valid one."""
+        prefix, _, rest = text.partition("_")
+        token_id, _, secret = rest.partition("_")
+        if prefix != PREFIX or not token_id or not secret:
+            return None
+        token = await self.get(token_id)
+        if token is None or not hmac.compare_digest(token.secret_hash, _hash(secret)):
+            return None
+        return token
+
+    async def get(self, token_id: str) -> Token | None:
+        """A valid token by its id, as it was at most a second ago."""
+        now = self._core.runtime.monotonic()
+        known = self._known.get(token_id)
+        if known is not None and now - known[0] < CACHED_SECONDS:
+            return known[1]
+        await self._core.open()
+        document = (await self._documents.read_documents(KIND, [token_id])).get(token_id)
+        token = None if document is None else decoded(document)
+        self._known[token_id] = (now, token)
+        self._known.move_to_end(token_id)
+        if len(self._known) > CACHED_MAX:
+            self._known.popitem(last=False)
+        if document is not None and token is not None:
+            await self._note_use(document, token)
+        return token
+
+    async def revoke(self, token_id: str) -> bool:
+        """Deletes a token. Other servers accept it for at most another second."""
+        gone = await self._documents.delete_documents(KIND, [token_id])
+        self._known.pop(token_id, None)
+        return bool(gone)
+
+    async def page(self, tenant: str | None, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
+        """Tokens of a tenant, or of all, newest first, and the cursor of the next page."""
+        page = await self._documents.list_documents(
+            KIND, tenant=tenant, newest_first=True, cursor=cursor, limit=limit
+        )
+        return [decoded(each) for each in page.documents], page.next_cursor
+
+    async def _note_use(self, document: Document, token: Token) -> None:
+        """A use is written at most once a minute; that it cannot be written does not stop the request."""
+        now = await self._core.store.clock()
+        if token.last_used_at is not None and now - token.last_used_at < USE_NOTED_EVERY_US:
+            return
+        used = structs.replace(token, last_used_at=now)
+        write = DocumentWrite(
+            kind=KIND,
+            id=token.id,
+            tenant=document.tenant,
+            body=msgspec.json.encode(used),
+            expected_rev=document.rev,  # a token that was revoked meanwhile must not come back
+        )
+        try:
+            await self._documents.write_documents([write])
+        except RopewalkError as error:
+            self._core.events.report(error, "token")
+
+
+def decoded(document: Document) -> Token:
+    """The token that a document keeps."""
+    return msgspec.json.decode(document.body, type=Token)
+
+
+def _hash(secret: str) -> bytes:
+    """A secret of 256 random bits needs no slow hash: nobody can try them all."""
+    return hashlib.sha256(secret.encode()).digest()
