@@ -120,8 +120,8 @@ class Serve:
         except Exception as error:
             await act.end(self._refusal(error, call.request).code.status)
             raise
-        await act.end(answer.status if isinstance(answer, Reply) else route.statuses[0])
-        return answer
+        await act.end(cast("Reply[object]", answer).status if isinstance(answer, Reply) else route.statuses[0])
+        return cast("object", answer)
 
     async def _identity(self, request: Request, route: Route) -> Identity:
         """Who may call this route. Raises HttpError for everybody else."""

@@ -1,4 +1,4 @@
-"""Requests that a foreign page makes a browser send are refused: no page but our own can send what is asked for here."""
+"""Refuses requests that a foreign page made a browser send."""
 
 from __future__ import annotations
 

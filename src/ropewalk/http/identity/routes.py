@@ -153,9 +153,9 @@ async def _check_no_more_than(call: Call[Any, Any], wanted: Token) -> None:
     if wanted.expires_at is not None and wanted.expires_at <= now:
         raise invalid("expires_at has passed already", field="expires_at")
     mine = None if me.token_id is None else await call.service.tokens.get(me.token_id)
-    if mine is not None and mine.expires_at is not None:
-        if wanted.expires_at is None or wanted.expires_at > mine.expires_at:
-            raise HttpError(ErrorCode.FORBIDDEN, "expires_at: a token lives no longer than the one that makes it")
+    end = None if mine is None else mine.expires_at
+    if end is not None and (wanted.expires_at is None or wanted.expires_at > end):
+        raise HttpError(ErrorCode.FORBIDDEN, "expires_at: a token lives no longer than the one that makes it")
 
 
 async def _found(call: Call[Any, Any]) -> Token:

@@ -62,7 +62,7 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class Tokens:
-    """The tokens in a store. What was read is remembered for a second, so that a busy client costs one read a second."""
+    """The tokens in a store. Each is read at most once a second."""
 
     def __init__(self, core: AppState) -> None:
         self._core = core
@@ -127,9 +127,7 @@ class Tokens:
 
     async def page(self, tenant: str | None, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
         """Tokens of a tenant, or of all, newest first, and the cursor of the next page."""
-        page = await self._documents.list_documents(
-            KIND, tenant=tenant, newest_first=True, cursor=cursor, limit=limit
-        )
+        page = await self._documents.list_documents(KIND, tenant=tenant, newest_first=True, cursor=cursor, limit=limit)
         return [decoded(each) for each in page.documents], page.next_cursor
 
     async def _note_use(self, document: Document, token: Token) -> None:
