@@ -58,7 +58,7 @@ async def test_a_token_works_until_it_is_revoked(root: httpx2.AsyncClient, base_
         assert (await acme.post("/v1/jobs", json=job)).status_code == 201
         assert (await acme.get("/v1/tokens")).status_code == 403
         assert (await root.delete(f"/v1/tokens/{token['token_id']}")).status_code == 204
-        await app._core.runtime.sleep(CACHED_SECONDS)
+        await app._app_state.runtime.sleep(CACHED_SECONDS)
         assert (await acme.get("/v1/session")).status_code == 401
     assert (await root.get(f"/v1/tokens/{token['token_id']}")).status_code == 404
 
@@ -66,7 +66,7 @@ async def test_a_token_works_until_it_is_revoked(root: httpx2.AsyncClient, base_
 async def test_the_store_never_has_the_secret(root: httpx2.AsyncClient, app: App) -> None:
     made = (await root.post("/v1/tokens", json={"name": "billing", "roles": ["SUBMIT"]})).json()
     secret = made["token"].split("_", 2)[2]
-    documents = DOCUMENTS.of(app._core.store)
+    documents = DOCUMENTS.of(app._app_state.store)
     page = await documents.list_documents(KIND, limit=10)
     assert len(page.documents) == 2
     assert all(secret.encode() not in document.body for document in page.documents)

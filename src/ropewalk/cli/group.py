@@ -12,6 +12,8 @@ from ropewalk.cli.command import Group
 COMMANDS: Final = {
     "demo": "ropewalk.cli.demo.command:demo",
     "worker": "ropewalk.cli.worker.command:worker",
+    "serve": "ropewalk.cli.serve:serve",
+    "token": "ropewalk.cli.tokens:token",
     "jobs": "ropewalk.cli.jobs:jobs",
     "workflow": "ropewalk.cli.workflow:workflow",
     "queues": "ropewalk.cli.queues:queues",

@@ -37,6 +37,17 @@ class Target:
         """Open the store, do the work with a client of the tenant, and close the store."""
         return asyncio.run(self.within(self.app(), work))
 
+    def run_app(self, work: Callable[[App], Coroutine[Any, Any, T]]) -> T:
+        """Open the store, do work that concerns all tenants, close."""
+
+        async def within() -> T:
+            app = self.app()
+            refuse_memory(app)
+            async with app:
+                return await work(app)
+
+        return asyncio.run(within())
+
     def warn_of_unknown_types(self, *names: str | None) -> None:
         """Warn about names that are no job types of the app, because they are probably mistyped."""
         registry = Registry() if self.app_path is None else load_app(self.app_path).registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from ropewalk.http.answer import Reply, Stream, send_reply, send_stream
 from ropewalk.http.call import Call
 from ropewalk.http.decoding import from_query, read_body
 from ropewalk.http.errors import ErrorCode, HttpError, http_error, invalid
+from ropewalk.http.hosts import Hosts
 from ropewalk.http.identity.authentication import StoredIdentities
 from ropewalk.http.identity.identity import EVERY_TENANT, Authenticate, Identity, Payloads, Role
 from ropewalk.http.identity.origin import check_origin
@@ -25,6 +26,7 @@ from ropewalk.http.routing import Access, Route, Router
 from ropewalk.http.service import Service
 
 _LOG: Final = logging.getLogger("ropewalk.http")
+_ACCESS: Final = logging.getLogger("ropewalk.http.access")
 _ROUTER: Final = Router(ALL_ROUTES)
 _NOBODY: Final = Identity(subject="", tenant=DEFAULT_TENANT, roles=frozenset[Role](), payloads=Payloads.NONE)
 """Who calls a public route."""
@@ -35,10 +37,15 @@ class Serve:
 
     authenticate: finds out who sends a request; by default the tokens and sessions in the store do. Nothing but health,
         documentation and the login is open to nobody.
+    hosts: the names that requests may use for this server, beside addresses and localhost. None, for an application
+        that is mounted into another one, allows every name.
     """
 
-    def __init__(self, app: App, *, authenticate: Authenticate | None = None) -> None:
+    def __init__(
+        self, app: App, *, authenticate: Authenticate | None = None, hosts: Iterable[str] | None = None
+    ) -> None:
         service = Service(app)
+        self._hosts = None if hosts is None else Hosts(hosts)
         self.service: Final = service
         if authenticate is None:
             authenticate = StoredIdentities(service.tokens, service.sessions, service.guesses)
@@ -73,11 +80,11 @@ class Serve:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, self.service.runtime.token())
-        started = False
+        began, status = self.service.runtime.monotonic(), 0
 
         async def sending(message: Any) -> None:
-            nonlocal started
-            started = True
+            nonlocal status
+            status = message.get("status", status)
             await send(message)
 
         try:
@@ -89,7 +96,7 @@ class Serve:
         except Disconnected:
             return
         except Exception as error:
-            if started:
+            if status:
                 raise
             refusal = self._refusal(error, request)
             headers = {**_headers(request), **refusal.headers}
@@ -97,9 +104,27 @@ class Serve:
                 headers["Connection"] = "close"  # the rest of the body is not read
             reply = refusal.body(request.id)
             await _send_refusal(sending, reply, refusal.code.status, headers, head=request.method == "HEAD")
+        finally:
+            self._log_access(request, status, self.service.runtime.monotonic() - began)
+
+    def _log_access(self, request: Request, status: int, seconds: float) -> None:
+        """One line per request. The query is left out, because a filter may quote users' data."""
+        if not _ACCESS.isEnabledFor(logging.INFO):
+            return
+        fields = {
+            "request_id": request.id,
+            "method": request.method,
+            "path": request.path[:500],
+            "status": status,
+            "duration_ms": round(seconds * 1000, 1),
+            "address": request.peer,
+        }
+        _ACCESS.info("%s %s %d", request.method, request.path[:500], status, extra=fields)
 
     async def _reply(self, request: Request) -> object:
         """Every request goes through these steps, in this order."""
+        if self._hosts is not None:
+            self._hosts.check(request)
         route, params = _ROUTER.find(request.method, request.path, request.segments)
         identity = await self._identity(request, route)
         check_origin(request)
@@ -116,12 +141,12 @@ class Serve:
         reason = getattr(call.body, "reason", None)
         act = await self.service.audit.begin(call.request, route.name, call.identity, call.tenant, reason)
         try:
-            answer = await route.handle(call)
+            answer: object = await route.handle(call)
         except Exception as error:
             await act.end(self._refusal(error, call.request).code.status)
             raise
         await act.end(cast("Reply[object]", answer).status if isinstance(answer, Reply) else route.statuses[0])
-        return cast("object", answer)
+        return answer
 
     async def _identity(self, request: Request, route: Route) -> Identity:
         """Who may call this route. Raises HttpError for everybody else."""

@@ -1,0 +1,1 @@
+"""Running the service on a socket of its own: what `ropewalk serve` does."""
