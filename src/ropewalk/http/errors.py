@@ -139,6 +139,15 @@ class HttpError(Exception):
     def details(self) -> Sequence[ErrorDetail]:
         return self._body.details
 
+    def within(self, place: str) -> HttpError:
+        """The refusal, whose fields are those of a part of the request."""
+        details = [
+            ErrorDetail(place if each.field is None else f"{place}.{each.field}", each.code, each.message)
+            for each in self.details
+        ]
+        self._body = structs.replace(self._body, details=details)
+        return self
+
     def body(self, request_id: str) -> APIError:
         return structs.replace(self._body, request_id=request_id)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ropewalk.http import documentation, health
 from ropewalk.http.identity import routes as identity
-from ropewalk.http.jobs import changing, reading, searching, submitting
+from ropewalk.http.jobs import changing, failures, reading, searching, submitting
 from ropewalk.http.limits import routes as limits
 from ropewalk.http.queues import routes as queues
 from ropewalk.http.routing import Route
@@ -19,6 +19,7 @@ ALL_ROUTES: Final[tuple[Route, ...]] = (
     *searching.routes,
     *reading.routes,
     *changing.routes,
+    *failures.routes,
     *workflows.routes,
     *statistics.routes,
     *queues.routes,

@@ -132,6 +132,24 @@ class SubmissionResult(Struct, frozen=True, kw_only=True):
     error: APIError | UnsetType = UNSET
 
 
+class BatchSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs to enqueue together."""
+
+    jobs: Annotated[list[JobSubmission], Meta(min_length=1, max_length=1000)]
+    atomic: bool = False
+    """All or none, instead of each on its own."""
+
+
+class BatchResult(Struct, frozen=True, kw_only=True):
+    """What became of the jobs of a batch, in their order."""
+
+    total: int
+    accepted: int
+    """How many are stored: new ones, and those that were there already."""
+    rejected: int
+    results: Sequence[SubmissionResult]
+
+
 class Progress(Struct, frozen=True, kw_only=True):
     percent: int
     message: str | None

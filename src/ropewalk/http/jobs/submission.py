@@ -15,7 +15,8 @@ from ropewalk.domain.bounds import check_name
 from ropewalk.domain.jobs.record import NewJob, new_record
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Instant, to_span
-from ropewalk.http.errors import DetailCode, invalid
+from ropewalk.errors import Conflict, InvalidInput, NotFound, RopewalkError
+from ropewalk.http.errors import DetailCode, ErrorCode, ErrorDetail, HttpError, http_error, invalid
 from ropewalk.http.jobs.shapes import (
     BackoffSpec,
     BackoffStrategy,
@@ -38,8 +39,11 @@ def new_job(service: Service, wanted: JobSubmission, tenant: str, *, derived_id:
     `derived_id` is the id of a job that names none.
     """
     job_type = service.registry.get(wanted.type)
-    payload = job_type.arguments_from_json(msgspec.json.encode(wanted.payload))
-    job = service.core.named_job(wanted.type, payload)
+    try:
+        payload = job_type.arguments_from_json(msgspec.json.encode(wanted.payload))
+        job = service.core.named_job(wanted.type, payload)
+    except InvalidInput as error:
+        raise http_error(error).within("payload") from error
     options = _options(service, wanted)
     if derived_id is not None:
         options.setdefault("id", derived_id)
@@ -57,11 +61,34 @@ def submission_result(new: NewJob, accepted: Accepted) -> SubmissionResult:
         status=SubmissionStatus.DUPLICATE if accepted.duplicate else SubmissionStatus.ACCEPTED,
         job_id=accepted.id,
         state=JobState.of(accepted.state),
-        created_at=None,
+        created_at=timestamp(accepted.created_at),
         scheduled_for=timestamp(accepted.run_at),
         group_id=accepted.group_id,
         existing_job_id=accepted.id if accepted.duplicate else UNSET,
     )
+
+
+def rejected(error: HttpError, request_id: str, job_id: str | None) -> SubmissionResult:
+    """The result of a job of a batch that is not stored."""
+    return SubmissionResult(
+        status=SubmissionStatus.REJECTED,
+        job_id=job_id,
+        state=None,
+        created_at=None,
+        scheduled_for=None,
+        group_id=None,
+        error=error.body(request_id),
+    )
+
+
+def submission_error(error: RopewalkError) -> HttpError:
+    """The answer for a submission that the library refuses. A taken id or key is a duplicate of something else."""
+    if isinstance(error, Conflict):
+        detail = ErrorDetail("idempotency_key", DetailCode.IDEMPOTENCY_CONFLICT, str(error))
+        return HttpError(ErrorCode.DUPLICATE, str(error), details=[detail])
+    if isinstance(error, NotFound):
+        return invalid(str(error), field="depends_on")  # a parent that does not exist, which the submission names
+    return http_error(error)
 
 
 def as_if_accepted(new: NewJob, now: Instant) -> SubmissionResult:
