@@ -23,7 +23,7 @@ EXAMPLES: Final = (
     "ropewalk serve shop:app                        # `app = App(...)` in shop.py",
     "ropewalk serve shop:app --worker --processes 4 # with workers beside it",
     "ropewalk serve --url sqlite:///jobs.db         # without the code: job types are unknown",
-    "ropewalk serve shop:app --bind 0.0.0.0:8765 --host jobs.example.com --certificate c.pem --key k.pem",
+    "ropewalk serve shop:app --bind 0.0.0.0:443 --host jobs.example.com --certificate c --key k",
 )
 INSTALL: Final = 'pip install "ropewalk[server]"'
 

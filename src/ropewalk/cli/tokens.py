@@ -134,8 +134,9 @@ def list_tokens(target: Target, *, as_json: bool) -> ExitCode:
 
 @token.command(cls=Command, examples=("ropewalk token revoke 3f2a9c01d4e5b677 --app shop:app",))
 @click.argument("token_id")
+@json_option
 @target_options
-def revoke(target: Target, token_id: str) -> ExitCode:
+def revoke(target: Target, token_id: str, *, as_json: bool) -> ExitCode:
     """Revoke a token. All servers refuse it within a second."""
 
     async def remove(app: App) -> None:
@@ -143,7 +144,7 @@ def revoke(target: Target, token_id: str) -> ExitCode:
             raise NotFound(f"no token {token_id!r}: see `ropewalk token list`")
 
     target.run_app(remove)
-    click.echo(f"revoked {token_id}")
+    click.echo(msgspec.json.encode({"revoked": token_id}).decode() if as_json else f"revoked {token_id}")
     return ExitCode.OK
 
 

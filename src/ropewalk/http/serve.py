@@ -145,8 +145,9 @@ class Serve:
         except Exception as error:
             await act.end(self._refusal(error, call.request).code.status)
             raise
-        await act.end(cast("Reply[object]", answer).status if isinstance(answer, Reply) else route.statuses[0])
-        return answer
+        reply = cast("Reply[object]", answer) if isinstance(answer, Reply) else Reply(answer, route.statuses[0])
+        await act.end(reply.status)
+        return reply
 
     async def _identity(self, request: Request, route: Route) -> Identity:
         """Who may call this route. Raises HttpError for everybody else."""

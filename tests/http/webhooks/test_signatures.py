@@ -47,7 +47,7 @@ def test_either_secret_of_a_rotation_is_accepted() -> None:
         ({**signed(SECRET), "Webhook-Signature": "v1,ä"}, BODY, "webhook-signature"),
         ({**signed(SECRET), "Webhook-Timestamp": "²"}, BODY, "webhook-timestamp"),
         (signed(SECRET, age_seconds=301), BODY, "webhook-timestamp"),
-        (signed(SECRET, age_seconds=-302), BODY, "webhook-timestamp"),
+        (signed(SECRET, age_seconds=-900), BODY, "webhook-timestamp"),
         ({"webhook-id": "msg-1"}, BODY, "webhook-timestamp"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Final
 import uvicorn
 from msgspec import Struct
 
-from ropewalk.errors import InvalidInput
+from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.http.serve import Serve
 from ropewalk.http.serving.protocol import BoundedProtocol
 
@@ -60,7 +60,11 @@ class Server(uvicorn.Server):
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup()
+        try:
+            await super().startup()
+        except SystemExit as error:  # uvicorn's answer to an address that it cannot have
+            place = self._listening.unix_socket or f"{self._listening.host}:{self._listening.port}"
+            raise RopewalkError(f"the server cannot listen on {place}: another program may use it") from error
         if self.started:
             self.on_started(self.url)
 
