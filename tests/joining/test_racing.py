@@ -12,8 +12,8 @@ import pytest
 
 import ropewalk
 from ropewalk import App, Handle, InvalidInput, StoreUnavailable
-from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgSpeaker
-from ropewalk.backends.postgres.drivers.psycopg3 import PsycopgAsyncSpeaker
+from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgConnection
+from ropewalk.backends.postgres.drivers.psycopg3 import AsyncPsycopgConnection
 from tests.joining.conftest import Place, on
 from tests.joining.drivers import (
     ASYNCHRONOUS,
@@ -150,7 +150,7 @@ def cancelling_after(statements: int, monkeypatch: pytest.MonkeyPatch) -> Iterat
         return executed
 
     with monkeypatch.context() as patch:
-        for speaker in (PsycopgAsyncSpeaker, AsyncpgSpeaker):
+        for speaker in (AsyncPsycopgConnection, AsyncpgConnection):
             patch.setattr(speaker, "execute", cancelling(speaker.execute))
         yield watched
 

@@ -45,7 +45,7 @@ async def epoch(store: PostgresStore) -> int:
 async def test_it_is_committed_with_the_answer(open_store: OpenStore) -> None:
     store = await open_store()
     session = await connected(store)
-    answers = await session.at_once([RAISE_EPOCH, Statement(b"SELECT 7::bigint")])
+    answers = await session.transact_on_loop([RAISE_EPOCH, Statement(b"SELECT 7::bigint")])
     assert answers is not None
     assert [answers[0].rowcount, answers[1].fetchone()] == [1, (7,)]
     assert await epoch(store) == 1
@@ -53,7 +53,7 @@ async def test_it_is_committed_with_the_answer(open_store: OpenStore) -> None:
 
 async def test_the_loop_goes_on_meanwhile(open_store: OpenStore) -> None:
     session = await connected(await open_store())
-    napping = asyncio.ensure_future(session.at_once([NAP]))
+    napping = asyncio.ensure_future(session.transact_on_loop([NAP]))
     turns = 0
     while not napping.done():
         await asyncio.sleep(0.01)
@@ -64,7 +64,7 @@ async def test_the_loop_goes_on_meanwhile(open_store: OpenStore) -> None:
 
 async def test_nothing_happens_before_there_is_a_connection(open_store: OpenStore) -> None:
     store = await open_store()
-    assert await store._settlements.at_once([RAISE_EPOCH]) is None
+    assert await store._settlements.transact_on_loop([RAISE_EPOCH]) is None
     assert await epoch(store) == 0
 
 
@@ -80,16 +80,16 @@ async def test_nothing_happens_while_the_thread_uses_it(open_store: OpenStore) -
 
     using = asyncio.ensure_future(session.ask(work))
     await asyncio.to_thread(inside.wait, 10)
-    assert await session.at_once([RAISE_EPOCH]) is None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is None
     leave.set()
     await using
-    assert await session.at_once([RAISE_EPOCH]) is not None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is not None
     assert await epoch(store) == 1
 
 
 async def test_the_thread_waits_for_the_loop(open_store: OpenStore) -> None:
     session = await connected(await open_store())
-    napping = asyncio.ensure_future(session.at_once([NAP]))
+    napping = asyncio.ensure_future(session.transact_on_loop([NAP]))
     await asyncio.sleep(0)
     assert await session.ask(lambda tx: tx.value("SELECT 1")) == 1
     assert napping.done()
@@ -99,9 +99,9 @@ async def test_the_thread_waits_for_the_loop(open_store: OpenStore) -> None:
 async def test_a_statement_that_fails_takes_all_of_it_with_it(open_store: OpenStore) -> None:
     store = await open_store()
     session = await connected(store)
-    assert await session.at_once([RAISE_EPOCH, FAIL]) is None
+    assert await session.transact_on_loop([RAISE_EPOCH, FAIL]) is None
     assert await epoch(store) == 0
-    assert await session.at_once([RAISE_EPOCH]) is not None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is not None
     assert await epoch(store) == 1
 
 
@@ -109,10 +109,10 @@ async def test_a_session_that_ends_in_the_middle_leaves_it_unknown(open_store: O
     store = await open_store()
     session = await connected(store)
     with pytest.raises(OutcomeUnknown):
-        await session.at_once([RAISE_EPOCH, DIE])
-    assert await session.at_once([RAISE_EPOCH]) is None
+        await session.transact_on_loop([RAISE_EPOCH, DIE])
+    assert await session.transact_on_loop([RAISE_EPOCH]) is None
     assert await session.ask(lambda tx: tx.value("SELECT 1")) == 1
-    assert await session.at_once([RAISE_EPOCH]) is not None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is not None
 
 
 async def test_a_session_that_was_ended_before_is_not_used(postgres: Postgres, open_store: OpenStore, url: str) -> None:
@@ -133,34 +133,34 @@ async def test_silence_is_limited(open_store: OpenStore, monkeypatch: pytest.Mon
     monkeypatch.setattr(Session, "_silence_seconds_max", 0.5)
     session = await connected(await open_store())
     with pytest.raises(OutcomeUnknown, match=r"no answer for 0\.5 s"):
-        await session.at_once([LONG_NAP])
+        await session.transact_on_loop([LONG_NAP])
     assert await session.ask(lambda tx: tx.value("SELECT 1")) == 1
 
 
 async def test_given_up_in_the_middle_it_leaves_no_connection_behind(open_store: OpenStore) -> None:
     session = await connected(await open_store())
-    napping = asyncio.ensure_future(session.at_once([LONG_NAP]))
+    napping = asyncio.ensure_future(session.transact_on_loop([LONG_NAP]))
     await asyncio.sleep(0)  # it is sent by then
     napping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await napping
-    assert await session.at_once([NAP]) is None
+    assert await session.transact_on_loop([NAP]) is None
     assert await session.ask(lambda tx: tx.value("SELECT 1")) == 1
 
 
 async def test_it_may_be_used_from_another_loop(open_store: OpenStore) -> None:
     store = await open_store()
     session = await connected(store)
-    assert await session.at_once([RAISE_EPOCH]) is not None
-    assert await asyncio.to_thread(lambda: asyncio.run(session.at_once([RAISE_EPOCH]))) is not None
-    assert await session.at_once([RAISE_EPOCH]) is not None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is not None
+    assert await asyncio.to_thread(lambda: asyncio.run(session.transact_on_loop([RAISE_EPOCH]))) is not None
+    assert await session.transact_on_loop([RAISE_EPOCH]) is not None
     assert await epoch(store) == 3
 
 
 async def test_a_fork_in_the_middle_leaves_it_to_the_parent(open_store: OpenStore) -> None:
     store = await open_store()
     session = await connected(store)
-    napping = asyncio.ensure_future(session.at_once([RAISE_EPOCH, NAP]))
+    napping = asyncio.ensure_future(session.transact_on_loop([RAISE_EPOCH, NAP]))
     await asyncio.sleep(0)  # it is sent by then
     child = os.fork()
     if child == 0:

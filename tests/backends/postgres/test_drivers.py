@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgSpeaker, cast_from_text, numbered
-from ropewalk.backends.postgres.drivers.driver import as_psycopg
+from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgConnection, cast_from_text, numbered
+from ropewalk.backends.postgres.drivers.driver import as_psycopg_error
 from ropewalk.backends.postgres.faults import breaks_connection, translated
 from ropewalk.errors import InvalidInput, StoreUnavailable
 
@@ -31,7 +31,7 @@ def test_json_goes_as_text() -> None:
 async def test_errors_come_as_psycopgs(postgres_database: str) -> None:
     db = await asyncpg.connect(postgres_database)
     async with db.transaction():
-        speaker = AsyncpgSpeaker(db)
+        speaker = AsyncpgConnection(db)
         with pytest.raises(psycopg.DataError) as unsendable:
             await speaker.execute("SELECT %s::text", ("\ud800",))
         with pytest.raises(errors.UndefinedTable):
@@ -41,7 +41,7 @@ async def test_errors_come_as_psycopgs(postgres_database: str) -> None:
 
 
 def test_an_error_without_a_code_is_of_the_line() -> None:
-    broken = as_psycopg(ConnectionResetError("gone"))
+    broken = as_psycopg_error(ConnectionResetError("gone"))
     assert breaks_connection(broken)
     assert isinstance(translated(broken, "here"), StoreUnavailable)
 
@@ -49,4 +49,4 @@ def test_an_error_without_a_code_is_of_the_line() -> None:
 def test_a_code_nobody_knows_is_shown() -> None:
     odd = asyncpg.PostgresError("odd")
     odd.sqlstate = "ZZ999"
-    assert str(as_psycopg(odd)) == "odd (SQLSTATE ZZ999)"
+    assert str(as_psycopg_error(odd)) == "odd (SQLSTATE ZZ999)"

@@ -10,7 +10,7 @@ import pytest
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.notifier import PAYLOAD_BYTES_MAX, PostgresNotifier, fitting, together
+from ropewalk.backends.postgres.notifier import PAYLOAD_BYTES_MAX, PostgresNotifier, encode_hint, merged
 from ropewalk.ports.notifier import Hint
 from ropewalk.runtime.system import SystemRuntime
 from tests.backends.postgres.conftest import OpenStore
@@ -105,15 +105,16 @@ def _names(queue: str, hint: Hint) -> bool:
 
 
 def test_a_hint_fits_into_a_payload() -> None:
-    letter = fitting("me", Hint(finished=tuple(f"job-{n:040}" for n in range(1000)), control=True))
-    assert len(letter.encode()) <= PAYLOAD_BYTES_MAX
-    assert '"many":true' in letter
-    assert "job-" in letter
+    payload = encode_hint("me", Hint(finished=tuple(f"job-{n:040}" for n in range(1000)), control=True))
+    assert len(payload.encode()) <= PAYLOAD_BYTES_MAX
+    assert '"many":true' in payload
+    assert "job-" in payload
     assert (
-        fitting("me", Hint(ready=("q" * 9000,), control=True)) == '{"sender":"me","hint":{"many":true,"control":true}}'
+        encode_hint("me", Hint(ready=("q" * 9000,), control=True))
+        == '{"sender":"me","hint":{"many":true,"control":true}}'
     )
 
 
 def test_hints_are_put_together() -> None:
-    merged = together(Hint(ready=("a",), finished=("1",)), Hint(ready=("a", "b"), control=True))
-    assert merged == Hint(ready=("a", "b"), finished=("1",), control=True)
+    hint = merged(Hint(ready=("a",), finished=("1",)), Hint(ready=("a", "b"), control=True))
+    assert hint == Hint(ready=("a", "b"), finished=("1",), control=True)

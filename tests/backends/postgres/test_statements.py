@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ropewalk.backends.postgres.columns import PARTS as COLUMNS
 from ropewalk.backends.postgres.statements import READING, SQL
-from ropewalk.backends.postgres.tx import parts_of
+from ropewalk.backends.postgres.tx import encoded_statements
 from ropewalk.backends.sql.blocks import part
 from ropewalk.domain.jobs.quarantine import must_start_at_once
 from tests.backends.postgres.conftest import OpenStore
@@ -31,7 +31,7 @@ async def test_all_are_understood(open_store: OpenStore, url: str) -> None:
         for name, block in structs.asdict(SQL).items():
             # An empty block is one that this store leaves to another statement.
             if block and name not in PARTS and not PLACEHOLDER.search(block):
-                for at, part in enumerate(parts_of(block)):
+                for at, part in enumerate(encoded_statements(block)):
                     db.execute(f"PREPARE {name}_{at} AS {numbered(part.decode())}".encode())
 
 

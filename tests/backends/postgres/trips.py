@@ -16,13 +16,13 @@ def count_trips(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A list that grows with every trip: "claim" or "complete", with ", in vain" where the long way has to follow."""
     assert isinstance(bench.store, PostgresStore)
     trips: list[str] = []
-    claims, at_once = bench.store._claims, Session.at_once
+    claims, transact_on_loop = bench.store._claims, Session.transact_on_loop
 
     async def counted(self: Session, said: Sequence[Statement]) -> list[Reply] | None:
-        answers = await at_once(self, said)
+        answers = await transact_on_loop(self, said)
         what = "claim" if self is claims else "complete"
         trips.append(what if answers is not None else f"{what}, in vain")
         return answers
 
-    monkeypatch.setattr(Session, "at_once", counted)
+    monkeypatch.setattr(Session, "transact_on_loop", counted)
     return trips

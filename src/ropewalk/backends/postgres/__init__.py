@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def from_url(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> PostgresStore:
-    """A URL as libpq reads it, with `schema` and `notify` among its options."""
+    """Returns the store for a URL as libpq reads it, with `schema` and `notify` among its options."""
     try:
         from ropewalk.backends.postgres.store import PostgresStore
     except ImportError as error:
@@ -24,7 +24,7 @@ def from_url(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migra
 
 
 def __getattr__(name: str) -> Any:
-    """The store is imported when it is asked for: without its driver, `from_url` must still be able to say so."""
+    """Imports the store when it is first used, so that `from_url` can report a missing driver."""
     if name == "PostgresStore":
         from ropewalk.backends.postgres.store import PostgresStore
 

@@ -1,4 +1,5 @@
-"""A URL as PostgreSQL's own library reads it, beside the options that are ours: `schema` and `notify`."""
+"""Reads the URL of a store: a URL of PostgreSQL's client library, with two options of ropewalk: `schema` and
+`notify`."""
 
 from __future__ import annotations
 
@@ -21,18 +22,21 @@ PORT_MAX: Final = 65535
 
 _OURS: Final = ("schema", "notify")
 _KNOWN: Final = frozenset(option.keyword.decode() for option in Conninfo.get_defaults()) | {"ssl"}
-"""what the library reads from a URL; `ssl=true` is its older word for sslmode=require"""
+"""The options that the library knows. `ssl=true` is an older form of sslmode=require."""
 _WRITABLE: Final = {"target_session_attrs": "read-write"}
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class Address(Struct, frozen=True, kw_only=True):
+    """Where a store is: a server, a database and a schema."""
+
     url: str
-    """for the library; it may hold a password"""
+    """The URL for the library. It may contain a password."""
     schema: str
     notify: bool
+    """Whether processes send one another hints."""
     shown: str
-    """for messages and logs"""
+    """The URL for messages and logs, without the password and the options."""
 
     @classmethod
     def of(cls, url: str) -> Address:
@@ -42,9 +46,9 @@ class Address(Struct, frozen=True, kw_only=True):
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
         ours = {name: value for name, value in options if name in _OURS}
-        # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
+        # Of several hosts, the one that accepts writes is used, unless the URL says otherwise: a failover changes it.
         theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
-        # Put together by hand: without a host (a Unix socket) the library wants to see the slashes all the same.
+        # urlunsplit would omit the slashes of a URL without a host (a Unix socket), which the library needs.
         read = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(theirs)}"
         _check(read, theirs, shown)
         return cls(
@@ -56,7 +60,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def _check(url: str, names: Iterable[str], shown: str) -> None:
-    """Refuse here what the library would refuse later, in words that may hold a password."""
+    """Refuses what the library would refuse later, because its message might contain a password."""
     for name in names:
         if name not in _KNOWN:
             if not _PLAIN.fullmatch(name):
@@ -78,7 +82,8 @@ def _check(url: str, names: Iterable[str], shown: str) -> None:
 
 
 def _parsed(url: str) -> dict[str, str] | None:
-    """None where the library cannot read it. Its own error may quote the password, so nobody gets to see it."""
+    """Returns the options of the URL; None if the library cannot read it. The error of the library is not shown,
+    because it may quote the password."""
     try:
         return {each.keyword.decode(): (each.val or b"").decode() for each in Conninfo.parse(url.encode())}
     except psycopg.Error:

@@ -1,4 +1,7 @@
-"""The columns of a job in this store's SQL (backends/sql/columns.py). A job is two rows here: one of them moves."""
+"""Writes the lists of columns of the job table (backends/sql/columns.py) in the SQL of PostgreSQL.
+
+A job has two rows here. The row in `submitted` stays as it is, and the row in `job_by_stage` moves from stage to stage.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,9 @@ _TYPES: Final[dict[Kind, str]] = {
     "bytes": "bytea",
 }
 _REWRITTEN: Final = ("input", "chain_id", "chain_index")
-"""What of a stored job may change and is in the row that stays, because it rarely does."""
+"""Columns that may change but are in the row in `submitted`, because they rarely do."""
 _MOVES: Final = frozenset({"seq", "stage", "created_at", "max_attempts", "format", *CHANGING}.difference(_REWRITTEN))
-"""What of a new job is in the row that moves from stage to stage; the rest is in the one that stays."""
+"""Columns in the row in `job_by_stage`; the others are in the row in `submitted`."""
 
 
 def _type(column: str) -> str:
@@ -49,12 +52,13 @@ def _value(name: str) -> str:
 
 
 def _saved(name: str) -> str:
-    """The value that a saved row travels with (statements.py)."""
+    """Returns the expression for the value that is sent for this column of a saved row (statements.py)."""
     return f"each({SAVED.index(name) + 1} {_type(name)})"
 
 
 def _as_json_text(name: str) -> str:
-    """What concat_ws makes JSON of: that costs half as much as the functions for JSON."""
+    """Returns the column as JSON text, to be joined by concat_ws, which takes half the time of the functions for
+    JSON."""
     column = COLUMNS[name]
     value = f"to_json({name})" if column.kind == "text" else name
     return f"coalesce({value}::text, 'null')" if column.nullable else value
@@ -85,12 +89,12 @@ PARTS: Final = {
     "rewritten_saved": ", ".join(map(_saved, _REWRITTEN)),
     "rewritten_values": ", ".join(f"{name} = {_saved(name)}" for name in _REWRITTEN),
 }
-"""The lists of columns that blocks of SQL refer to."""
+"""The lists of columns that blocks of SQL include."""
 
 
 @lru_cache(maxsize=64)
 def insert_block(columns: tuple[str, ...], own: int, next_seq: str) -> str:
-    """An INSERT into both tables (backends/sql/tx.py says which)."""
+    """Returns the INSERT into both tables that `Tx.insert_block` describes (backends/sql/tx.py)."""
     arrays, names = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own]), ", ".join(columns[:own])
     shared = ", ".join(f"%s::{_type(name)} AS {name}" for name in columns[own:])
     given = f", shared AS (SELECT {shared})" if shared else ""

@@ -1,8 +1,9 @@
-"""Completions that nobody else has to hear of, all of them in one statement: so in one trip.
+"""Settles a batch of completions that change only their own rows by one statement, and so in one round trip.
 
-Most settlements are nothing else. The loop itself waits for the trip where it may (`Session.at_once`), else a thread
-does. If one of the settlements turns out otherwise (its lease is lost, or somebody depends on its job since it was
-claimed), the statement fails and nothing has happened: then the batch is settled as on any store (`_settle`).
+Most batches are of this kind. If possible, the event loop itself waits for the answer (`Session.transact_on_loop`),
+otherwise the thread of the connection does. If one of the completions is different after all, because its lease is lost
+or because another job has come to depend on its job, the statement fails and changes nothing. Then the batch is settled
+as on any SQL store (backends/sql/completion.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from psycopg.errors import DivisionByZero
 
 from ropewalk.backends.postgres.connections import Session
 from ropewalk.backends.postgres.statements import SQL
-from ropewalk.backends.postgres.tx import said
+from ropewalk.backends.postgres.tx import statements_of
 from ropewalk.backends.sql import completion
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.flags import SETTLES_ALONE
@@ -27,30 +28,35 @@ from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
 
 RESULTS_BYTES_MAX: Final = 4 << 20
+"""Results of a batch that are larger together are not sent by this statement."""
 _COMPLETE: Final = Move.COMPLETE
 
 
 async def settle(session: Session, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-    asked = _asked(owner, settlements, None)
-    if asked is not None and await session.at_once(said(SQL.complete_in_one_statement, asked)) is not None:
-        return _completed(settlements)
+    """Settles a batch, by one statement if possible."""
+    values = _values(owner, settlements, None)
+    if values is not None:
+        answers = await session.transact_on_loop(statements_of(SQL.complete_in_one_statement, values))
+        if answers is not None:
+            return _completed(settlements)
     return await session.ask(lambda tx: _settle(tx, owner, settlements))
 
 
 def _settle(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-    asked = _asked(owner, settlements, tx.known_now)
-    if asked is not None:
+    values = _values(owner, settlements, tx.known_now)
+    if values is not None:
         try:
             with tx.savepoint():
-                tx.row(tx.sql.complete_in_one_statement, asked)
+                tx.row(tx.sql.complete_in_one_statement, values)
             return _completed(settlements)
         except DivisionByZero:
-            pass  # which is how it says so
+            pass  # By this error the statement reports that it cannot complete all of them.
     return completion.settle(tx, tx.lanes, owner, settlements)
 
 
-def _asked(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> dict[str, SqlValue] | None:
-    """What the statement is given, if all of them are such, as far as known. Without `now` the store knows the time."""
+def _values(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> dict[str, SqlValue] | None:
+    """Returns the values for the statement; None if one of the settlements surely needs another way. If `now` is None,
+    the statement uses the server's clock."""
     if not all(map(_alone, settlements)):
         return None
     ordered = sorted({each.seq: each for each in settlements}.values(), key=lambda each: each.seq)
@@ -73,12 +79,13 @@ def _asked(owner: str, settlements: Sequence[Settlement], now: Instant | None) -
 
 
 def _completed(settlements: Sequence[Settlement]) -> Settlements:
-    """The answer, when it is done."""
+    """Returns the answer after the statement has completed all of them."""
     settled = [Settled(seq=each.seq, fence=each.fence, move=_COMPLETE) for each in settlements]
     return Settlements(settled=settled, consequences=Consequences())
 
 
 def _alone(asked: Settlement) -> bool:
+    """Whether this completion probably changes only its own row. The statement checks that again."""
     return asked.alone and asked.move is _COMPLETE and not asked.lines and leaves_only_a_result(asked.plan)
 
 

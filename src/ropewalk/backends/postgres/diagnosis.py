@@ -1,4 +1,4 @@
-"""What there is to know about the server, asked on a connection of its own: nothing waits for it. Looks only."""
+"""Collects the facts about the server, on a connection of its own, so that nothing waits for it. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -67,22 +67,28 @@ ORDER BY tablename, needed
 
 
 class OpenTransaction(Struct, frozen=True, kw_only=True):
+    """An open transaction of the database."""
+
     pid: int
-    """0: a prepared one, of no session"""
+    """The process of the session; 0 for a prepared transaction, which has none."""
     who: str
-    """the application's name, or the transaction's"""
+    """The name of the application, or of the prepared transaction."""
     idle: bool
-    """nobody does anything in it"""
+    """Whether no statement runs in it."""
     age_us: Span
 
 
 class LockWait(Struct, frozen=True, kw_only=True):
+    """A session that waits for a lock."""
+
     pid: int
     waits_us: Span
     blocked_by: list[int]
 
 
 class TableFacts(Struct, frozen=True, kw_only=True):
+    """The size of a table, and when it was last vacuumed."""
+
     name: str
     live: int
     dead: int
@@ -91,35 +97,37 @@ class TableFacts(Struct, frozen=True, kw_only=True):
 
 
 class PostgresFacts(Struct, frozen=True, kw_only=True):
-    """What there is to know about a server and our place on it. findings.py says what it means."""
+    """The facts about a server and about the role that this process has there. findings.py derives findings from
+    them."""
 
     version: str
     schema: str
     settings: dict[str, str]
-    """those of this session: fsync, full_page_writes, synchronous_commit, synchronous_standby_names, wal_level,
-    default_transaction_isolation, autovacuum"""
+    """The settings of the session: fsync, full_page_writes, synchronous_commit, synchronous_standby_names, wal_level,
+    default_transaction_isolation, autovacuum."""
     in_recovery: bool
     pooled: bool
-    """something between us and the server gives us sessions that are not ours"""
+    """Whether a pooler is between this process and the server."""
     notify: bool
-    """wake-ups are wanted"""
+    """Whether processes send one another hints."""
     rights_missing: list[str]
     sees_all_sessions: bool
     connections: int
     connections_max: int
-    """without those kept for administrators"""
+    """This does not include the connections that are reserved for administrators."""
     transactions: list[OpenTransaction]
-    """of this database, the oldest first, a few of them"""
+    """The oldest open transactions of this database, the oldest first."""
     lock_waits: list[LockWait]
-    """the longest first, a few of them"""
+    """The sessions that have waited longest for a lock, the longest wait first."""
     tables: list[TableFacts]
-    """those that change with every job"""
+    """The tables that change with every job."""
     oldest_xid_age: int
-    """how many transactions ago this database was last frozen"""
+    """The number of transactions since this database was last frozen."""
     freeze_at_age: int
 
 
 def facts(address: Address) -> PostgresFacts:
+    """Reads all facts."""
     with connect(address) as db:
         db.silence_seconds_max = SECONDS_MAX
         version, in_recovery, backend_pid, sees_all, connections, connections_max, xid_age, freeze_at = _row(

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors as ropewalk's, each naming the server and what to do."""
+"""Translates errors of PostgreSQL into ropewalk's errors, each of which names the server and says what to do."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from ropewalk.backends.sql.damage import decoded_error
 from ropewalk.backends.sql.tx import AlreadyThere
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
 
-HeldUp = errors.LockNotAvailable
-"""a lock did not come in the time that the session waits for one"""
+LockTimeout = errors.LockNotAvailable
+"""A lock was not available within the time for which the session waits."""
 _UNREADABLE: Final = re.compile(r"invalid \w+ value|for connection option|invalid connection option")
-"""what the client library says of a parameter of the URL that it cannot use"""
+"""The words of the client library for a parameter of the URL that it cannot use."""
 _WRONG_URL: Final = re.compile(
     r"FATAL: +.*(does not exist|authentication failed|no pg_hba\.conf entry|not permitted|permission denied|no such)"
 )
-"""what a server, or a pooler before it, says of a database, a user or a password that it does not take"""
+"""The words of a server, or of a pooler before it, for a database, a user or a password that it refuses."""
 _AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
 _SHUT_DOWN: Final = (
     *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
     *(errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction),
 )
-"""also a server that became a standby: another connection may find its successor"""
+"""These errors mean that the server is about to stop or has become a standby. Another connection may find its
+successor."""
 _REFUSED: Final = (errors.InsufficientPrivilege, errors.InvalidCatalogName, errors.UndefinedTable)
 _NO_VALUE: Final = (
     *(errors.UntranslatableCharacter, errors.CharacterNotInRepertoire, errors.NumericValueOutOfRange),
@@ -34,12 +35,12 @@ _NO_VALUE: Final = (
 
 
 def may_run_again(error: BaseException) -> bool:
-    """Nothing is wrong: somebody else was in the way. Undone, the same transaction finds its way past it."""
+    """Whether another transaction was in the way. The transaction was undone, and may succeed when it runs again."""
     return isinstance(error, _AGAIN)
 
 
 def breaks_connection(error: BaseException) -> bool:
-    """After these a connection is not to be used any more. Errors of the line itself have no code."""
+    """Whether the connection cannot be used any more after this error. Errors of the connection itself have no code."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return isinstance(error, _SHUT_DOWN)
     code = error.sqlstate
@@ -47,17 +48,19 @@ def breaks_connection(error: BaseException) -> bool:
 
 
 def met_damage(error: Exception) -> bool:
-    """Whether a row held what its column should not: text that is no JSON."""
+    """Whether the error means that a row contains junk: text that is no JSON."""
     return decoded_error(error) or isinstance(error, errors.InvalidTextRepresentation)
 
 
 def is_of_a_users_statement(error: Exception) -> bool:
-    """Whether a statement that a user wrote is at fault, and not the server. The driver's error says what is wrong."""
+    """Whether a statement that a user wrote is at fault and not the server. The driver's error then explains it
+    best."""
     return isinstance(error, (*_REFUSED, *_NO_VALUE)) or _holds_nul(error)
 
 
 def translated(error: Exception, place: str, *, committing: bool = False) -> Exception:
-    """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
+    """Returns the error that the caller gets. An error for which neither the server nor the connection nor another
+    transaction is responsible is a defect of ropewalk, and is returned as it is."""
     if isinstance(error, RopewalkError):
         return error
     if isinstance(error, _NO_VALUE) or _holds_nul(error):
@@ -73,7 +76,7 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
         return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; {_advice(error)}")
     if isinstance(error, _REFUSED):
         return StoreRefused(f"{place}: {_first_line(error)}: check the URL's user, database and schema")
-    if isinstance(error, HeldUp):
+    if isinstance(error, LockTimeout):
         return StoreUnavailable(
             f"{place}: another transaction holds what this needs and has not ended ({_first_line(error)}): nothing was "
             "changed; try again, and keep transactions that enqueue or lock jobs short"
@@ -84,16 +87,14 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
 
 
 def _advice(error: Exception) -> str:
-    """What to do about a connection that is not there.
-
-    An error while connecting has no code, only the server's words.
-    """
+    """Returns what to do if no connection could be made. Such an error has no code, only the server's words."""
     if _WRONG_URL.search(str(error)):
         return "the server answered: check the database, the user and the password of the URL"
     return "check that the server answers"
 
 
 def _holds_nul(error: Exception) -> bool:
+    """Whether a text contains a NUL character, which the driver refuses to send."""
     return isinstance(error, psycopg.DataError) and error.sqlstate is None
 
 

@@ -1,7 +1,7 @@
-"""What the facts about a PostgreSQL server mean: a rule for each concern, which makes findings.
+"""Derives findings from the facts about a PostgreSQL server, with one rule for each concern.
 
-The rules concern what the server keeps, what this role may do there, who is in the way, which of its tables vacuum
-does not get to, and what lies between this process and the server.
+The rules concern the durability of the server, the rights of the role, open transactions and locks, tables that vacuum
+does not keep up with, and what is between this process and the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONNECTIONS_NEAR: Final = 0.9
 
 
 def examination(facts: PostgresFacts, level: Durability, now: Instant, work: Work) -> Examination:
-    """What the store answers when it is examined: `level` is what it promises at this moment."""
+    """Returns the answer of the store when it is examined. `level` is what it promises at this moment."""
     return Examination(
         now=now,
         work=work,
@@ -44,7 +44,7 @@ def examination(facts: PostgresFacts, level: Durability, now: Instant, work: Wor
 
 
 def durability(facts: PostgresFacts, level: Durability) -> list[Finding]:
-    """What an acknowledged job survives."""
+    """Says what an acknowledged job survives."""
     if facts.in_recovery:
         return [
             bad(
@@ -122,7 +122,8 @@ def connections(facts: PostgresFacts) -> list[Finding]:
 
 
 def transactions(facts: PostgresFacts) -> list[Finding]:
-    """An open transaction keeps vacuum from everything that died since, and its locks from everybody."""
+    """Warns about transactions that are open for long: they keep vacuum from removing rows, and others from the rows
+    they have locked."""
     idle = [each for each in facts.transactions if each.idle and each.age_us >= IDLE_LONG]
     old = [each for each in facts.transactions if not each.idle and each.age_us >= OLD]
     findings: list[Finding] = []
@@ -170,10 +171,10 @@ def _who(transaction: OpenTransaction) -> str:
 
 
 DEAD_MANY: Final = 50_000
-"""autovacuum of the tables that move begins at 5 000 and a fiftieth of the living"""
+"""Autovacuum of the tables that change with every job begins at 5 000 dead rows and a fiftieth of the live ones."""
 BLOATED_BYTES: Final = 256 * 1024**2
 ROW_BYTES_MAX: Final = 4096
-"""indexes included; rows with large values are mostly elsewhere"""
+"""This includes indexes. Large values are mostly stored outside of the table."""
 FREEZE_OVERDUE: Final = 2.0
 
 
@@ -197,7 +198,7 @@ def vacuum(facts: PostgresFacts, now: Instant) -> list[Finding]:
 
 
 def bloat(facts: PostgresFacts) -> list[Finding]:
-    """Room that a table once needed, and keeps."""
+    """Notes tables that keep much more space than their rows need."""
     findings = [
         note(
             "bloat",

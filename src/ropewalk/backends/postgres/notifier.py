@@ -1,7 +1,8 @@
-"""Wake-ups through NOTIFY, on a connection of their own that goes straight to the server.
+"""The notifier of a PostgreSQL store: it sends hints by NOTIFY, on a connection of its own.
 
-Listeners in this process are told directly, others by the server. Hints that come while one is under way are put
-together. Nothing here is needed: without it, or behind a pooler that swallows it, workers find their work by looking.
+Listeners in this process are called directly, those in other processes by the server. Hints that are published while
+one is being sent are merged. Nothing depends on it: with notify=off, or behind a pooler that does not pass
+notifications on, workers find their jobs by looking once a second.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Final
 
 import msgspec
 import psycopg
-from msgspec import structs
 
+from ropewalk.backends.listeners import Listeners, encode_within
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
@@ -30,69 +31,66 @@ PAYLOAD_BYTES_MAX: Final = 7900
 PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 10.0
 HEALTHY_SECONDS: Final = 10.0
-"""Time for which a connection must have listened before the pauses start over. Some are accepted and cut at once, by a
-proxy or a server that is about to stop."""
+"""A connection must have listened for this long before the pauses start over: a proxy, or a server that is about to
+stop, may accept connections and end them at once."""
 
 _log = logging.getLogger("ropewalk.postgres")
 
 
-class Letter(msgspec.Struct, frozen=True):
+class Payload(msgspec.Struct, frozen=True):
+    """What a notification carries."""
+
     sender: str
-    """so that whoever was told directly is not told again"""
+    """The name of the notifier that sent it, which ignores it because its listeners were called directly."""
     hint: Hint
 
 
-_letters = msgspec.json.Decoder(Letter)
+_payloads = msgspec.json.Decoder(Payload)
 
 
 class PostgresNotifier(Notifier):
+    """Sends and receives hints on one connection, which a thread owns."""
+
     def __init__(self, address: Address, runtime: Runtime) -> None:
         self._address = address
         self._runtime = runtime
         self._channel = channel_of(address.schema)
-        self._parents_db: Connection | None = None
+        self._db_of_parent: Connection | None = None
+        """After a fork, the connection that the parent uses: it is kept here so that the child does not close it."""
+        self._listeners = Listeners()
         self._begin_anew()
         follow_forks(self)
 
     def _begin_anew(self) -> None:
         self._lock = threading.Lock()
         self._name = self._runtime.token()
-        self._listeners: dict[int, Listener] = {}
-        self._subscribed = 0
         self._waiting: Hint | None = None
         self._thread: Task | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awake: asyncio.Event | None = None
-        self._newcomers: list[asyncio.Future[None]] = []
-        """those who wait until somebody listens, or could not"""
+        self._waiting_for_listen: list[asyncio.Future[None]] = []
+        """The callers of `resume`, which wait until the thread listens or has failed to."""
         self._stopped = False
         self._db: Connection | None = None
         self._watched: int | None = None
-        """the descriptor of the connection, which cannot tell it any more once it is lost"""
+        """The descriptor of the connection's socket. It is remembered because a lost connection does not know it."""
         self._listening_since = 0.0
-        """When the connection that is watched began to listen, by the monotonic clock."""
+        """The monotonic time at which this connection began to listen."""
 
     def publish(self, hint: Hint) -> None:
-        self._tell(hint)
+        self._listeners.call(hint)
         with self._lock:
             self._add(hint)
             self._wake()
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
+        unsubscribe = self._listeners.add(listener)
         with self._lock:
-            self._subscribed += 1
-            number = self._subscribed
-            self._listeners[number] = listener
             self._wake()
-
-        def unsubscribe() -> None:
-            with self._lock:
-                self._listeners.pop(number, None)
-
         return unsubscribe
 
     async def pause(self) -> None:
-        """The store closes: disconnect, keep the listeners."""
+        """Disconnects but keeps the listeners, because the store closes."""
         with self._lock:
             thread, self._stopped = self._thread, True
             self._wake()
@@ -100,13 +98,13 @@ class PostgresNotifier(Notifier):
             await thread.finished()
 
     async def resume(self) -> None:
-        """The store opened: listen. Nothing said from then on is missed, unless the server cannot be reached."""
+        """Listens, because the store has opened. No later hint is missed, unless the server cannot be reached."""
         if not self._address.notify:
             return
         listening = asyncio.get_running_loop().create_future()
         with self._lock:
             self._stopped = False
-            self._newcomers.append(listening)
+            self._waiting_for_listen.append(listening)
             self._wake()
         await listening
 
@@ -117,11 +115,12 @@ class PostgresNotifier(Notifier):
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        self._parents_db = self._db  # neither used nor closed here
+        self._db_of_parent = self._db
+        self._listeners.after_fork_in_child()
         self._begin_anew()
 
     def _wake(self) -> None:
-        """Under the lock."""
+        """Wakes the thread, or starts it. The caller has the lock."""
         if not self._address.notify:
             return
         if self._loop is not None and not self._loop.is_closed() and self._awake is not None:
@@ -134,30 +133,30 @@ class PostgresNotifier(Notifier):
         with self._lock:
             self._loop, self._awake = asyncio.get_running_loop(), awake
         try:
-            await self._go_on(awake)
+            await self._listen_and_send(awake)
         finally:
             self._disconnect()
             with self._lock:
                 self._thread = self._loop = self._awake = None
-            self._welcome()
+            self._release_waiting()
 
-    async def _go_on(self, awake: asyncio.Event) -> None:
+    async def _listen_and_send(self, awake: asyncio.Event) -> None:
         pause = GrowingPause(PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX, healthy_seconds=HEALTHY_SECONDS)
         while not self._stopped:
             awake.clear()
             try:
                 self._send(self._connected(awake))
-                self._welcome()
+                self._release_waiting()
                 await awake.wait()
             except psycopg.Error as error:
                 _log.debug("no wake-ups through %s: %s", self._address.shown, error)
                 listened_seconds = 0.0 if self._watched is None else self._runtime.monotonic() - self._listening_since
                 self._disconnect()
-                self._welcome()
-                await self._rest(awake, pause.after(listened_seconds))
+                self._release_waiting()
+                await self._pause_after_failure(awake, pause.after(listened_seconds))
 
-    async def _rest(self, awake: asyncio.Event, seconds: float) -> None:
-        """Until the time is over or the store closes, however much there is to tell."""
+    async def _pause_after_failure(self, awake: asyncio.Event, seconds: float) -> None:
+        """Waits until the time is over or the store closes, whatever is published meanwhile."""
         rested = asyncio.Event()
 
         def go_on() -> None:
@@ -177,11 +176,11 @@ class PostgresNotifier(Notifier):
             db.add_notify_handler(lambda notify: self._receive(notify.payload))
             self._watched, self._listening_since = db.fileno(), self._runtime.monotonic()
             asyncio.get_running_loop().add_reader(self._watched, awake.set)
-            self._tell(Hint(many=True, control=True))  # whatever was said before nobody heard here
+            self._listeners.call(Hint(many=True, control=True))  # Hints that were sent before were missed here.
         return self._db
 
     def _send(self, db: Connection) -> None:
-        """Also takes what came in: a statement's answer brings it along."""
+        """Sends the hint that waits, and receives notifications. If a hint is sent, they come with the answer."""
         with self._lock:
             hint, self._waiting = self._waiting, None
         if hint is None:
@@ -190,46 +189,38 @@ class PostgresNotifier(Notifier):
                 self._receive(notify.extra.decode())
             return
         try:
-            db.execute(b"SELECT pg_notify(%s, %s)", (self._channel, fitting(self._name, hint)))
+            db.execute(b"SELECT pg_notify(%s, %s)", (self._channel, encode_hint(self._name, hint)))
         except psycopg.Error:
             with self._lock:
-                self._add(hint)  # for the next connection
+                self._add(hint)  # The next connection sends it.
             raise
 
     def _add(self, hint: Hint) -> None:
-        """Under the lock."""
-        self._waiting = hint if self._waiting is None else together(self._waiting, hint)
+        """Adds a hint to the one that waits. The caller has the lock."""
+        self._waiting = hint if self._waiting is None else merged(self._waiting, hint)
 
-    def _receive(self, payload: str) -> None:
+    def _receive(self, text: str) -> None:
         with suppress(msgspec.DecodeError):
-            letter = _letters.decode(payload)
-            if letter.sender != self._name:
-                self._tell(letter.hint)
+            payload = _payloads.decode(text)
+            if payload.sender != self._name:
+                self._listeners.call(payload.hint)
 
-    def _welcome(self) -> None:
+    def _release_waiting(self) -> None:
         with self._lock:
-            newcomers, self._newcomers = self._newcomers, []
+            newcomers, self._waiting_for_listen = self._waiting_for_listen, []
         for newcomer in newcomers:
-            with suppress(RuntimeError):  # its loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # The event loop is closed, so nobody waits any more.
                 newcomer.get_loop().call_soon_threadsafe(_settle, newcomer)
 
     def _disconnect(self) -> None:
         db, self._db = self._db, None
         watched, self._watched = self._watched, None
         if watched is not None:
-            # Also of a connection the driver closed already: the next one may get the same number, and would be taken
-            # for one that is watched.
+            # This is necessary even if the driver has closed the connection already: the next one may get the same
+            # descriptor, and would be taken for one that is watched.
             asyncio.get_running_loop().remove_reader(watched)
         if db is not None:
             db.close()
-
-    def _tell(self, hint: Hint) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners.values())
-        for listener in listeners:
-            # A hint is worth nothing to its publisher: a broken listener must not reach it or its neighbours.
-            with suppress(Exception):
-                listener(hint)
 
 
 def _settle(waiting: asyncio.Future[None]) -> None:
@@ -237,7 +228,7 @@ def _settle(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-def together(one: Hint, other: Hint) -> Hint:
+def merged(one: Hint, other: Hint) -> Hint:
     return Hint(
         ready=tuple(dict.fromkeys(one.ready + other.ready)),
         finished=tuple(dict.fromkeys(one.finished + other.finished)),
@@ -247,20 +238,18 @@ def together(one: Hint, other: Hint) -> Hint:
 
 
 def channel_of(schema: str) -> str:
+    """Returns the name of the channel on which the stores of a schema notify one another."""
     return f"ropewalk_{blake2b(schema.encode(), digest_size=8).hexdigest()}"
 
 
-def letters(schema: str, queues: Iterable[str]) -> list[tuple[str, str]]:
-    """What a user's transaction says about new work: (channel, letter), from nobody, so that everybody hears it."""
-    return [(channel_of(schema), fitting("", Hint(ready=(queue,)))) for queue in queues]
+def notifications(schema: str, queues: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns the notifications of new jobs in a user's transaction, as (channel, payload). They have no sender, so
+    that every process heeds them."""
+    return [(channel_of(schema), encode_hint("", Hint(ready=(queue,)))) for queue in queues]
 
 
-def fitting(sender: str, hint: Hint) -> str:
-    """The hint as a letter that fits: of too many ids a part is left out, and `many` says so."""
-    letter = msgspec.json.encode(Letter(sender, hint))
-    while len(letter) > PAYLOAD_BYTES_MAX and hint.finished:
-        hint = structs.replace(hint, finished=hint.finished[: len(hint.finished) // 2], many=True)
-        letter = msgspec.json.encode(Letter(sender, hint))
-    if len(letter) > PAYLOAD_BYTES_MAX:
-        letter = msgspec.json.encode(Letter(sender, Hint(many=True, control=hint.control)))
-    return letter.decode()
+def encode_hint(sender: str, hint: Hint) -> str:
+    """Encodes a hint as the payload of one NOTIFY."""
+    return encode_within(
+        hint, PAYLOAD_BYTES_MAX, lambda shorter: msgspec.json.encode(Payload(sender, shorter))
+    ).decode()

@@ -1,4 +1,5 @@
-"""Connecting: every reason not to use the database is found here, before any job is accepted, and says what to do."""
+"""Opens connections. Every reason not to use the database is found here, before any job is accepted, and its error says
+what to do."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ VERSION_MIN: Final = 14
 CONNECT_SECONDS_MAX: Final = 10
 PREPARED_MAX: Final = 1000
 PREPARED_ONLY_WHERE_ASKED: Final = 1 << 62
+"""With this threshold, the driver itself never prepares a statement."""
 
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.postgres")
 _MIGRATING: Final = 0x726F7065
-"""'rope': who holds this advisory lock changes a schema"""
+"""The key ('rope') of the advisory lock that a process holds while it changes a schema."""
 _CREATE_MIGRATION: Final = b"""
 CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, compat text NOT NULL)
 """
@@ -33,13 +35,15 @@ SELECT current_setting('server_version_num')::integer / 10000, pg_backend_pid(),
 
 
 class Opened(Struct, frozen=True):
+    """A connection, and the settings of its session."""
+
     db: WatchedConnection
     settings: ServerSettings
-    """What they say about power loss may be too little, where that was allowed."""
+    """They may permit that acknowledged jobs are lost, if the app allows that."""
 
 
-class TooWeak(WeakDurability):
-    """The settings of the server may lose what it acknowledged."""
+class TooWeakSettings(WeakDurability):
+    """Under the settings of the server, acknowledged jobs may be lost."""
 
     def __init__(self, message: str, settings: ServerSettings) -> None:
         super().__init__(message)
@@ -47,7 +51,7 @@ class TooWeak(WeakDurability):
 
 
 def connect(address: Address) -> WatchedConnection:
-    """A connection on which transactions are ours to begin, and nothing outlives them."""
+    """Returns a connection without a transaction. ropewalk begins every transaction itself, and nothing outlives it."""
     db = WatchedConnection.connect(
         address.url,
         autocommit=True,
@@ -55,7 +59,7 @@ def connect(address: Address) -> WatchedConnection:
         client_encoding="UTF8",
         connect_timeout=CONNECT_SECONDS_MAX,
         fallback_application_name="ropewalk",
-        keepalives_idle=10,  # a server that is gone without a word is noticed within half a minute
+        keepalives_idle=10,  # A server that has disappeared is noticed within half a minute.
         keepalives_interval=5,
         keepalives_count=3,
         tcp_user_timeout=30_000,
@@ -65,9 +69,9 @@ def connect(address: Address) -> WatchedConnection:
 
 
 def open_store(address: Address, *, allow_weaker_durability: bool, migrate: bool = True) -> Opened:
-    """A connection to a server that keeps what it acknowledges, with this release's schema.
+    """Returns a connection to a server that is durable and has this release's schema.
 
-    Without `migrate` a schema that would have to be created or changed is refused.
+    With `migrate=False`, a schema that would have to be created or changed is refused.
     """
     db = connect(address)
     try:
@@ -83,12 +87,13 @@ def open_store(address: Address, *, allow_weaker_durability: bool, migrate: bool
 
 
 def schema_of(address: Address) -> SchemaState:
+    """Returns which migrations are applied and which are missing."""
     with connect(address) as db:
         return state_of(_MIGRATIONS, _applied(db, address), _place(address))
 
 
 def migrated(address: Address) -> SchemaState:
-    """Apply what is missing; how it was before."""
+    """Applies the missing migrations. Returns the state before."""
     with connect(address) as db:
         before = state_of(_MIGRATIONS, _applied(db, address), _place(address))
         _migrate(db, address)
@@ -96,7 +101,7 @@ def migrated(address: Address) -> SchemaState:
 
 
 def ddl_of(address: Address) -> str:
-    """What is missing, as a script for psql."""
+    """Returns the missing migrations as a script for psql."""
     with connect(address) as db:
         lacking = _missing(db, address)
         schema = Identifier(address.schema).as_string(db)
@@ -124,22 +129,23 @@ def _checked(db: WatchedConnection, address: Address, *, allow_weaker_durability
         )
     settings = settings_of(db)
     if settings.weakness is not None and not allow_weaker_durability:
-        raise TooWeak(
+        raise TooWeakSettings(
             f"{address.shown} could lose acknowledged jobs: {settings.weakness}. Change that, or pass "
             "allow_weaker_durability=True if that is acceptable",
             settings,
         )
-    if backend_pid == db.info.backend_pid:  # nobody in between, who might give every transaction another session
+    if backend_pid == db.info.backend_pid:  # There is no pooler, which might give every transaction another session.
         db.prepare_threshold = PREPARED_ONLY_WHERE_ASKED
         db.prepared_max = PREPARED_MAX
     return Opened(db, settings)
 
 
 def _migrate(db: WatchedConnection, address: Address) -> None:
-    """Apply what is missing in one transaction; whoever comes second waits, and finds it done."""
+    """Applies the missing migrations in one transaction. A second process that tries at the same time waits, and finds
+    them done."""
     if not _missing(db, address):
         return
-    db.silence_seconds_max = None  # a large table is not changed in a moment
+    db.silence_seconds_max = None  # Changing a large table takes time.
     with db.transaction():
         db.execute(b"SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         pending = _missing(db, address)

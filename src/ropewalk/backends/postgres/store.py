@@ -1,9 +1,10 @@
-"""A schema of a PostgreSQL database as a store.
+"""A store in one schema of a PostgreSQL database.
 
-The verbs are those of every SQL store (backends/sql); the statements in `sql/` and the connections are this one's.
-Five connections a store, so that what waits for a lock holds up nothing else (connections.py), and one for wake-ups.
-What many share waits for no lock for long: whoever has to wait for somebody's open transaction gets one of its own.
-What a worker does most is one trip, and goes past their threads (`at_once`). The time is the server's.
+The verbs are those of every SQL store (backends/sql). This package has the statements (`sql/`) and the connections. A
+store has five connections, so that a request that waits for a lock delays nothing else (connections.py), and one more
+for hints. Connections that many callers share do not wait long for a lock: a request that has to wait for the open
+transaction of somebody else gets a connection of its own (waiting.py). The most frequent requests of a worker take one
+round trip, for which the event loop waits itself (`Session.transact_on_loop`). The time is that of the server.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from ropewalk.backends.postgres.connections import (
     Session,
 )
 from ropewalk.backends.postgres.diagnosis import facts
-from ropewalk.backends.postgres.faults import HeldUp, translated
+from ropewalk.backends.postgres.faults import LockTimeout, translated
 from ropewalk.backends.postgres.findings import examination
 from ropewalk.backends.postgres.handler_transactions import PostgresTransaction
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.statements import SQL
-from ropewalk.backends.postgres.tx import said
-from ropewalk.backends.postgres.user_transactions import Identity, PostgresJoining, StoreIdentity, ask_identity
+from ropewalk.backends.postgres.tx import statements_of
+from ropewalk.backends.postgres.user_transactions import PostgresJoining, StoreIdentity, TableIdentity, identity_query
 from ropewalk.backends.postgres.waiting import WaitingSessions
 from ropewalk.backends.sql import leases, queries, quotas, steps, submission
 from ropewalk.backends.sql.claim import claim as claiming
@@ -60,7 +61,8 @@ T = TypeVar("T")
 
 
 class PostgresStore(SqlStore):
-    """`url` as libpq reads it, with `schema` and `notify` among its options. Nothing is opened before it is needed."""
+    """The store at `url`, which is a URL as libpq reads it, with `schema` and `notify` among its options. Nothing is
+    opened before it is needed."""
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class PostgresStore(SqlStore):
         self._allow_weaker_durability = allow_weaker_durability
         self._lanes_made: set[LaneName] = set()
         self._joining = PostgresJoining()
-        self._house: StoreIdentity | None = None
+        self._identity: StoreIdentity | None = None
         self._opened = False
 
     @property
@@ -110,27 +112,27 @@ class PostgresStore(SqlStore):
 
     async def open(self) -> None:
         if not self._opened:
-            await self._changes.ask(lambda _: None)  # connected, checked and migrated, or refused
+            await self._changes.ask(lambda _: None)  # This connects, checks and migrates, or raises.
             self._opened = True
             await self._notifier.resume()
 
     async def close(self) -> None:
         self._opened = False
-        self._house = None
+        self._identity = None
         await self._notifier.pause()
         for session in (self._reads, self._renewals, self._settlements, self._claims, self._waiting, self._changes):
             await session.stop()
 
     async def schema(self) -> SchemaState:
-        return await self._look(schema_of)
+        return await self._on_own_connection(schema_of)
 
     async def migrate(self) -> SchemaState:
-        return await self._look(migrated)
+        return await self._on_own_connection(migrated)
 
     async def ddl(self) -> str:
-        return await self._look(ddl_of)
+        return await self._on_own_connection(ddl_of)
 
-    async def _look(self, work: Callable[[Address], T]) -> T:
+    async def _on_own_connection(self, work: Callable[[Address], T]) -> T:
         try:
             return await self._runtime.in_thread(lambda: work(self._address))
         except psycopg.Error as error:
@@ -141,47 +143,49 @@ class PostgresStore(SqlStore):
 
     async def examine(self, *, deep: bool = False) -> Examination:
         now, work = await self._reads.ask(lambda tx: (tx.now, queries.work(tx)))
-        found = await self._look(facts)
+        found = await self._on_own_connection(facts)
         return examination(found, self.durability, now, work)
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
         await self.open()
-        house = self._house = self._house or await self._identified()
-        join = self._joining.join(connection, house)
+        identity = self._identity = self._identity or await self._identified()
+        join = self._joining.join(connection, identity)
         wanted = {new.lane for asked in submissions for new in asked.jobs} - self._lanes_made
         if wanted:
-            # Not in the user's transaction: until it ended, nobody else could write the same ones.
+            # In the user's transaction, the new lanes would be locked until its end, and nobody else could write them.
             await self._write(lambda tx: tx.lanes.ids_of(tx, wanted))
             if len(self._lanes_made) > KNOWN_MAX:
                 self._lanes_made.clear()
             self._lanes_made |= wanted
-        if any(quota.submissions for quota in house.quotas.known.for_tenants(quotas.outside(submissions)).values()):
-            # Nor this: until it ended, nobody else could submit for the same tenants.
+        if any(quota.submissions for quota in identity.quotas.known.for_tenants(quotas.outside(submissions)).values()):
+            # In the user's transaction, the charges would be locked, and nobody else could submit for these tenants.
             await self._write(lambda tx: quotas.pay(tx, submissions))
         parents = [(new.tenant, ref.id) for asked in submissions for new in asked.jobs for ref in parents_of(new)]
         if parents:
-            # Nor this: until it ended, the leases of running parents could not be renewed. A flag too many is harmless.
+            # In the user's transaction, the parents would be locked, and their leases could not be renewed. A flag that
+            # turns out to be unnecessary is harmless.
             named = msgspec.json.encode(sorted(set(parents))).decode()
             await self._write(lambda tx: tx.run(tx.sql.note_live_dependants, (named,)))
         return join
 
     async def _identified(self) -> StoreIdentity:
-        identity = await self._write(lambda tx: tx.row(ask_identity(self._address.schema)))
-        assert identity is not None
+        """Reads the identity of the store once, so that connections of users can be compared with it."""
+        found = await self._write(lambda tx: tx.row(identity_query(self._address.schema)))
+        assert found is not None
         return StoreIdentity(
             address=self._address,
-            identity=Identity(*identity),
+            identity=TableIdentity(*found),
             runtime=self._runtime,
             clock=self._clock,
             allow_weaker_durability=self._allow_weaker_durability,
             quotas=QuotaBook(),
         )
 
-    # ── what must not wait behind other work has a connection of its own
+    # ── verbs that must not wait behind other work, and so have connections of their own
 
     async def _claim(self, request: ClaimRequest) -> Claimed:
         try:
-            claimed = await self._claimed_at_once(request)
+            claimed = await self._claim_on_loop(request)
             if claimed is None:
                 claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._cache, request))
         except single_sublane.LeasedUnread as error:
@@ -190,11 +194,12 @@ class PostgresStore(SqlStore):
             claimed = await self._claims.ask(read_leased)
         return claimed
 
-    async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:
+    async def _claim_on_loop(self, request: ClaimRequest) -> Claimed | None:
+        """Tries to claim in one round trip on the event loop. Returns None if that is impossible."""
         prepared = single_sublane.prepare(self._cache, request, None)
         if prepared is None:
             return None
-        answers = await self._claims.at_once(said(SQL.claim_single_sublane, prepared.values))
+        answers = await self._claims.transact_on_loop(statements_of(SQL.claim_single_sublane, prepared.values))
         if answers is None:
             return None
         return single_sublane.read_answer(answers[0].fetchone(), prepared, self._cache, request, self._claims.names_of)
@@ -215,7 +220,8 @@ class PostgresStore(SqlStore):
         return await self._renewals.ask(lambda tx: leases.renew(tx, owner, renewals))
 
     async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
-        """Submissions share a commit. What has to wait for somebody's open transaction does so on its own."""
+        """Submits all submissions in one transaction, except those that have to wait for the open transaction of
+        somebody else: each of these gets a transaction of its own."""
         answers = await self._submit_without_waiting(submissions)
         if not wait:
             return answers
@@ -225,12 +231,13 @@ class PostgresStore(SqlStore):
         ]
 
     async def _submit_without_waiting(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
-        """Keys are not waited for at all. Where another lock does not come soon, halves find out whom that concerns."""
+        """Submits without waiting for idempotency keys. If another lock is not available soon, the submissions are
+        tried in halves, to find those that have to wait."""
         try:
             return await self._changes.ask(
                 lambda tx: submission.submit(tx, tx.lanes, submissions, wait=False),
             )
-        except HeldUp:
+        except LockTimeout:
             if len(submissions) == 1:
                 return [MustWait()]
             half = len(submissions) // 2
@@ -242,10 +249,11 @@ class PostgresStore(SqlStore):
         return answer
 
     async def _write(self, work: Callable[[Tx], T]) -> T:
-        """On the connection that all changes share, or on its own where that would hold up the others."""
+        """Runs work on the connection that all changes share, or on one of its own if it would delay the others
+        there."""
         try:
             return await self._changes.ask(work)
-        except HeldUp:
+        except LockTimeout:
             return await self._waiting.ask(work)
 
     async def _read(self, work: Callable[[Tx], T]) -> T:

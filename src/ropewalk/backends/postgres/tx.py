@@ -1,7 +1,7 @@
-"""A transaction on this store's database (backends/sql/tx.py says what the verbs expect of it).
+"""A transaction on a PostgreSQL database (backends/sql/tx.py defines what the verbs expect of it).
 
-What happens in numbers is one statement for any number of rows: every column travels as one array. The driver writes
-arrays item by item (1 µs each); those of numbers and text are put together here.
+Many rows are changed by one statement, to which every column is sent as one array. The driver writes arrays value by
+value (1 µs each), so arrays of numbers and text are put together here.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
 WRITTEN_OUT_BYTES_MAX: Final = 1000
-"""values that are larger, on average, travel as they are: written out they would take twice the room"""
+"""Byte values that are larger on average are sent as they are: in hexadecimal digits they would take twice the
+space."""
 SET_TOGETHER_MAX: Final = 512
-"""values of different length are found by walking their array: not too many of them at once"""
+"""A statement that finds the values of its rows by number gets this many rows at most, because values of different
+length are found by walking through their array."""
 
 _number = itemgetter(0)
 _seqs = msgspec.json.Decoder(list[int])
@@ -44,7 +46,7 @@ _columns = msgspec.json.Decoder(list[list[int]])
 
 
 class Raw(Loader):
-    """JSON stays text: decoding it is msgspec's."""
+    """Leaves JSON as bytes, because msgspec decodes it."""
 
     format = Format.BINARY
 
@@ -53,6 +55,8 @@ class Raw(Loader):
 
 
 class Tx:
+    """An open transaction. Statements are sent by its wire (wire/transaction.py)."""
+
     __slots__ = ("_wire", "careful", "careful_sql", "known_damage", "lanes", "left_out", "passed_over", "sql")
 
     def __init__(self, wire: Wire, lanes: LaneBook, sql: Statements, careful_sql: Statements) -> None:
@@ -74,43 +78,41 @@ class Tx:
         return self._wire.known_now
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """Change something; answers how many rows."""
         return self._execute(sql, values).rowcount
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
-        """The same for many rows at once; `rest` follows them in the statement."""
         try:
-            return sum(answer.rowcount for answer in self._wire.ask(_said_of_rows(block, rows, rest))) if rows else 0
+            return (
+                sum(answer.rowcount for answer in self._wire.run(_statements_for_rows(block, rows, rest)))
+                if rows
+                else 0
+            )
         except UniqueViolation as error:
             raise AlreadyThere from error
 
     def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
-        """The same by the end of the transaction, for a block that changes one of each."""
         for part in _parts(block, rows):
-            [update] = said(block, [*_arrays(part), *rest])
-            self._wire.later(update, partial(_check_changed, len(part)))
+            [update] = statements_of(block, [*_arrays(part), *rest])
+            self._wire.run_later(update, partial(_check_changed, len(part)))
 
     def run_returning(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
-        """The same, of at least one, for a block that tells of the rows it changed, column by column."""
-        told: list[list[list[int]]] = []
-        for answer in self._wire.ask(_said_of_rows(block, rows, rest)):
+        answers: list[list[list[int]]] = []
+        for answer in self._wire.run(_statements_for_rows(block, rows, rest)):
             found = answer.fetchone()
             assert found is not None
-            told.append(_columns.decode(found[0]))
-        return [list(chain(*parts)) for parts in zip(*told, strict=True)]
+            answers.append(_columns.decode(found[0]))
+        return [list(chain(*parts)) for parts in zip(*answers, strict=True)]
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._execute(sql, values).fetchone()
 
     def rows(self, block: str, values: Row) -> list[tuple[Any, ...] | None]:
-        """The first row of each statement of a block."""
-        return [answer.fetchone() for answer in self._wire.ask(said(block, values))]
+        return [answer.fetchone() for answer in self._wire.run(statements_of(block, values))]
 
     def row_and_commit(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
-        return self._wire.ask_last(said(sql, values))[-1].fetchone()
+        return self._wire.run_last(statements_of(sql, values))[-1].fetchone()
 
     def value(self, sql: str, values: Values = ()) -> Any:
-        """The first column of the first row; None without one."""
         found = self.row(sql, values)
         return None if found is None else found[0]
 
@@ -136,21 +138,22 @@ class Tx:
         return self._wire.savepoint()
 
     def _execute(self, sql: str, values: Values) -> Answer:
-        return self._wire.ask(said(sql, values))[-1]
+        return self._wire.run(statements_of(sql, values))[-1]
 
 
-def said(sql: str, values: Values | list[Any]) -> list[Statement]:
-    """The statements of a block as they are sent."""
+def statements_of(sql: str, values: Values | list[Any]) -> list[Statement]:
+    """Returns the statements of a block in the form in which they are sent."""
     given: Given = values
     if isinstance(values, Mapping):
         sql = _named(sql)
     elif "%(1)s" in sql:
         given = {str(number): value for number, value in enumerate(values, 1)}
-    return [Statement(part, given) for part in parts_of(sql)]
+    return [Statement(part, given) for part in encoded_statements(sql)]
 
 
-def _said_of_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Statement]:
-    return [each for part in _parts(block, rows) for each in said(block, [*_arrays(part), *rest])]
+def _statements_for_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Statement]:
+    """Returns the statements of a block for these rows."""
+    return [each for part in _parts(block, rows) for each in statements_of(block, [*_arrays(part), *rest])]
 
 
 def _check_changed(rows: int, answer: Answer) -> None:
@@ -163,14 +166,14 @@ def _named(block: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def parts_of(block: str) -> tuple[bytes, ...]:
-    """A statement sees what was committed before it began, also where it then waits for a lock. A block that has to
-    wait first and look afterwards is two, with the same values."""
+def encoded_statements(block: str) -> tuple[bytes, ...]:
+    """Returns the statements of a block. A statement sees what was committed before it began, even if it then waits for
+    a lock; so a block that has to wait first and to read afterwards has two statements, with the same values."""
     return tuple(part.encode() for part in blocks.statements_in(block))
 
 
 def _parts(block: str, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Blocks that find values by number want them in order, and not too many."""
+    """Yields the rows in parts. A block that finds values by number needs them in order, and not too many."""
     if "%(1)s" not in block:
         if rows:
             yield rows

@@ -1,4 +1,4 @@
-"""Connections for those that have to wait for somebody else's transaction: each waits alone, and holds up nobody."""
+"""The connections of requests that wait for the open transaction of somebody else."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from ropewalk.ports.store.consequences import Consequences
 T = TypeVar("T")
 
 WAITING_TOGETHER_MAX: Final = 16
-"""Connections of one store for those that wait; whoever comes then waits behind another one."""
+"""A store has this many such connections at most. Further requests wait behind others."""
 
 
 class WaitingSessions:
-    """Connections for those that wait for somebody else's transaction: each has one to itself, as long as there are
-    enough. All but the first are closed when they are done.
-    """
+    """Gives each waiting request a session to itself, as long as there are not too many, so that it delays no other
+    request. All sessions but the first are closed after their request."""
 
     def __init__(self, runtime: Runtime, connector: Connector, *, clock: Clock) -> None:
         self._make = partial(WaitingSession, runtime, connector, clock=clock)
@@ -53,17 +52,18 @@ class WaitingSessions:
 
 
 class WaitingSession(Session):
-    """A connection for one that waits."""
+    """A session for one waiting request at a time, if possible."""
 
     def __init__(self, runtime: Runtime, connector: Connector, name: str, *, clock: Clock, stays: bool) -> None:
         self.asked = 0
-        """Number of those that wait for an answer."""
+        """The number of callers that wait for an answer."""
         self._stays = stays
+        """Whether the connection stays open after an answer."""
         super().__init__(runtime, connector, name, clock=clock)
 
-    def _clear_up(self) -> None:
+    def _after_answer(self) -> None:
         if self._stays:
-            super()._clear_up()
+            super()._after_answer()
         else:
             self._disconnect()
-            self._connector.durability.left(self)
+            self._connector.durability.closed(self)

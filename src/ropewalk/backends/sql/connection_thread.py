@@ -111,7 +111,7 @@ SET_ASIDE_ROUNDS_MAX: Final = 1000
 class ConnectionThread(ABC):
     """A thread with one connection; each store derives its own."""
 
-    _only_looks = False
+    _only_reads = False
     """Whether the work of this thread only reads, so that it must not set damaged jobs aside."""
 
     def __init__(self, runtime: Runtime, name: str) -> None:
@@ -159,7 +159,7 @@ class ConnectionThread(ABC):
         left: frozenset[int] = frozenset()
         for _ in range(SET_ASIDE_ROUNDS_MAX):
             try:
-                return await self._ask_passing_over(work, None if self._only_looks else left)
+                return await self._ask_passing_over(work, None if self._only_reads else left)
             except DamagedJobs as damaged:
                 met = damaged.seqs
             left |= met - await self._set_aside(met)

@@ -34,7 +34,7 @@ from ropewalk.ports.runtime import Runtime
 class Reader(ConnectionThread):
     """Runs every request in a short transaction of its own, on a connection that cannot write."""
 
-    _only_looks = True
+    _only_reads = True
 
     def __init__(self, runtime: Runtime, path: Path) -> None:
         self._path = path

@@ -28,14 +28,14 @@ END_SESSION = "UPDATE meta SET epoch = length(pg_terminate_backend(pg_backend_pi
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[bytes]]]:
     """By trip the first words of its statements."""
     trips: list[list[bytes]] = []
-    whole = Pipeline.trip
+    whole = Pipeline.round_trip
 
     def trip(self: Pipeline, said: Sequence[Statement]) -> PQGen[list[Reply]]:
         trips.append([each.statement.split()[0] for each in said])
         return whole(self, said)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Pipeline, "trip", trip)
+        patched.setattr(Pipeline, "round_trip", trip)
         yield trips
 
 

@@ -1,1 +1,2 @@
-"""The drivers whose connections a user may bring, one module each: a statement in, its rows out."""
+"""The drivers whose connections users may pass, with one module for each. Each runs a statement and returns its
+rows."""

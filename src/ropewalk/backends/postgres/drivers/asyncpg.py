@@ -1,7 +1,9 @@
-"""asyncpg's Connection, alone or in its pool's proxy. asyncpg itself is imported by whoever passes one.
+"""Connections of asyncpg, also those in a proxy of its pool. asyncpg is not imported here: a user who passes such a
+connection has imported it.
 
-It numbers its parameters, and asks the server for the type of each. What is text here and something else there (arrays
-are put together as text, JSON is) travels as text and is cast there, so that no codec the user set has a say in it.
+asyncpg numbers its parameters, and asks the server for the type of each. A value that is text here and something else
+on the server, such as an array or JSON, is sent as text and cast on the server, so that no codec of the user applies to
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ropewalk.backends.postgres.drivers.driver import Answer, AsyncSpeaker, Given, as_psycopg
+from ropewalk.backends.postgres.drivers.driver import Answer, AsyncDriverConnection, Given, as_psycopg_error
 from ropewalk.backends.sql.user_transactions import kinds_of
 from ropewalk.errors import InvalidInput
 
@@ -21,7 +23,9 @@ _WITHOUT_ROWS: Final = ("SAVEPOINT", "ROLLBACK", "RELEASE")
 _JSON: Final = frozenset({"json", "jsonb"})
 
 
-class AsyncpgSpeaker(AsyncSpeaker):
+class AsyncpgConnection(AsyncDriverConnection):
+    """A connection of asyncpg that is inside a transaction."""
+
     def __init__(self, db: Any) -> None:
         if db.is_closed():
             raise InvalidInput("connection= is closed: use another one", field="connection")
@@ -34,14 +38,14 @@ class AsyncpgSpeaker(AsyncSpeaker):
         self._db = db
 
     async def execute(self, sql: str, values: Given = None, *, binary: bool = False) -> Answer:
-        """Always in binary: asyncpg knows no other way."""
+        """Results are always binary, because asyncpg knows no other format."""
         try:
             if sql.startswith(_WITHOUT_ROWS):
-                await self._db.execute(sql)  # may be several at once
+                await self._db.execute(sql)  # There may be several statements in it.
                 return Answer(0, [])
             return await self._fetch(sql, values or ())
         except Exception as error:
-            raise as_psycopg(error) from error
+            raise as_psycopg_error(error) from error
 
     async def _fetch(self, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Answer:
         text, given = numbered(sql, values)
@@ -60,7 +64,7 @@ def is_awaited(connection: object) -> bool:
 
 
 def numbered(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The statement with `$1`, `$2`, …, and what belongs there."""
+    """Returns the statement with the parameters `$1`, `$2`, …, and their values."""
     given: list[Any] = []
     in_order = iter(() if isinstance(values, Mapping) else values)
 
@@ -75,11 +79,12 @@ def numbered(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> tuple[str, 
 
 
 def cast_from_text(text: str, kinds: Mapping[int, str]) -> str:
+    """Returns the statement with casts from text for these parameters."""
     for number, kind in kinds.items():
         text = re.sub(rf"\${number}(?!\d)", f"${number}::text::{kind}", text)
     return text
 
 
 def _undecoded(value: Any) -> Any:
-    """JSON is decoded by whoever asked; a user may have told asyncpg to do it."""
+    """Returns JSON as bytes, even if the user has told asyncpg to decode it."""
     return msgspec.json.encode(value) if isinstance(value, list | dict) else value

@@ -1,7 +1,5 @@
-"""A user's connection as the statements see it. Whatever the driver, its errors come as psycopg's, known by their code.
-
-Statements are written as psycopg takes them: `%s`, `%(name)s`.
-"""
+"""What a connection of a user's driver offers: it runs statements, which are written as psycopg takes them (`%s`,
+`%(name)s`). Whatever the driver, its errors are raised as those of psycopg."""
 
 from __future__ import annotations
 
@@ -13,12 +11,14 @@ from msgspec import Struct
 from psycopg import errors
 
 _UNSENDABLE: Final = "22000"
-"""what asyncpg says of a value it cannot send; the server always knows better what is wrong with one"""
+"""The code that asyncpg gives a value that it cannot send. The server has more exact codes for wrong values."""
 
 Given: TypeAlias = "Sequence[Any] | Mapping[str, Any] | None"
 
 
 class Answer(Struct, frozen=True):
+    """The answer of a statement."""
+
     rowcount: int
     rows: list[tuple[Any, ...]]
 
@@ -26,38 +26,39 @@ class Answer(Struct, frozen=True):
         return self.rows[0] if self.rows else None
 
 
-class Speaker(Protocol):
-    """Of a connection whose calls block."""
+class DriverConnection(Protocol):
+    """A connection whose calls block."""
 
     def execute(self, sql: str, values: Given = None, *, binary: bool = False) -> Answer: ...
 
-    def surely(self, sql: str) -> None:
-        """The same for the way in and the way out, which nothing may interrupt half-way."""
+    def execute_uninterrupted(self, sql: str) -> None:
+        """Runs a statement that begins or ends the work in a transaction, and that no cancellation may interrupt."""
         ...
 
 
-class AsyncSpeaker(Protocol):
-    """Of a connection that belongs to a loop."""
+class AsyncDriverConnection(Protocol):
+    """A connection that belongs to an event loop."""
 
     async def execute(self, sql: str, values: Given = None, *, binary: bool = False) -> Answer: ...
 
 
-class Voice:
-    """As much of a psycopg connection as a Tx uses, over any speaker."""
+class PlainDriverConnection:
+    """A user's connection in the form that UserTransactionWire needs (PlainConnection)."""
 
     closed = False
 
-    def __init__(self, speaker: Speaker) -> None:
-        self._speaker = speaker
+    def __init__(self, connection: DriverConnection) -> None:
+        self._driver_connection = connection
 
     def execute(self, sql: bytes, values: Given = None, *, prepare: bool = False, binary: bool = False) -> Answer:
-        """Never prepared: what a user's connection keeps is the user's, and may lead through a pooler."""
+        """Runs a statement without preparing it, because a prepared statement would stay on the user's connection,
+        which may also lead through a pooler."""
         del prepare
-        return self._speaker.execute(sql.decode(), values, binary=binary)
+        return self._driver_connection.execute(sql.decode(), values, binary=binary)
 
 
-def as_psycopg(error: Exception) -> psycopg.Error:
-    """Another driver's error. One without a code is of the line itself."""
+def as_psycopg_error(error: Exception) -> psycopg.Error:
+    """Translates an error of another driver. An error without a code is one of the connection itself."""
     code = getattr(error, "sqlstate", None)
     if code == _UNSENDABLE:
         return psycopg.DataError(str(error))

@@ -1,4 +1,5 @@
-"""psycopg's Connection and AsyncConnection, whatever the user set on them: row factory, cursor factory, JSON loader."""
+"""Connections of psycopg, blocking and asynchronous ones, whatever row factory, cursor factory or JSON loader the user
+chose."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from ropewalk.backends.postgres.drivers.driver import Answer, AsyncSpeaker, Given, Speaker
+from ropewalk.backends.postgres.drivers.driver import Answer, AsyncDriverConnection, DriverConnection, Given
 from ropewalk.backends.postgres.tx import Raw
 from ropewalk.errors import InvalidInput
 
@@ -19,7 +20,9 @@ _WRONG: Final = {
 }
 
 
-class PsycopgSpeaker(Speaker):
+class PsycopgConnection(DriverConnection):
+    """A blocking connection of psycopg that is inside a transaction."""
+
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         check(db)
         self._db = db
@@ -30,11 +33,13 @@ class PsycopgSpeaker(Speaker):
             cursor.execute(sql.encode(), values, binary=binary, prepare=False)
             return Answer(cursor.rowcount, [] if cursor.description is None else cursor.fetchall())
 
-    def surely(self, sql: str) -> None:
+    def execute_uninterrupted(self, sql: str) -> None:
         self.execute(sql)
 
 
-class PsycopgAsyncSpeaker(AsyncSpeaker):
+class AsyncPsycopgConnection(AsyncDriverConnection):
+    """An asynchronous connection of psycopg that is inside a transaction."""
+
     def __init__(self, db: psycopg.AsyncConnection[Any]) -> None:
         check(db)
         self._db = db
@@ -55,7 +60,8 @@ def is_awaited(connection: object) -> TypeGuard[psycopg.AsyncConnection[Any]]:
 
 
 def check(db: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Refuse what is in no transaction. Without autocommit psycopg begins one with our first statement."""
+    """Raises InvalidInput if the connection is in no transaction. Without autocommit, psycopg begins one with the first
+    statement."""
     status = db.info.transaction_status
     if status in _WRONG:
         raise InvalidInput(f"connection= {_WRONG[status]}", field="connection")

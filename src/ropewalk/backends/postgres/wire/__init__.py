@@ -1,1 +1,1 @@
-"""Statements as they travel to the server: several in one round trip, on a connection that does not wait for ever."""
+"""How statements are sent to the server: several in one round trip, on a connection that does not wait for ever."""

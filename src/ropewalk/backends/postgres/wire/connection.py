@@ -1,13 +1,11 @@
-"""A connection that does not wait for ever: a server that says nothing for too long is taken for gone.
+"""A connection that does not wait for ever: it is closed if the server sends nothing for too long.
 
-Keepalives notice a path that is gone. They do not notice a pooler, a proxy or a server that is stuck and still holds
-the connection, and a worker would wait for it until it is restarted. Silence is counted in the intervals at which the
-driver looks up anyway: no clock, no thread.
+Keepalives notice a broken network path. They do not notice a pooler, a proxy or a server that is stuck and keeps the
+connection open, for which a worker would wait until it is restarted. The silence is measured in the intervals at which
+the driver wakes up anyway, so it needs no clock and no thread.
 
-A conversation with the server that a loop waits for itself: no thread, and so no wait for the interpreter.
-
-A thread beside a loop that computes gets the interpreter when the loop lets go of it for long enough, which it does not
-do while it has work: up to 5 ms, at every step that has to wait for anything.
+An event loop can also wait for an answer itself. A thread beside an event loop that computes gets the interpreter only
+when the loop releases it, after up to 5 ms, and again at each of its steps that waits for something.
 """
 
 from __future__ import annotations
@@ -24,7 +22,8 @@ T = TypeVar("T")
 
 
 async def wait_on_loop(work: PQGen[T], socket: int, interval_seconds: float) -> T:
-    """Drive the driver's conversation; told after each interval in which nothing came."""
+    """Runs a generator of the driver that waits for a socket. After each interval in which nothing came, the generator
+    is resumed without input."""
     loop = asyncio.get_running_loop()
     try:
         wanted = next(work)
@@ -35,8 +34,8 @@ async def wait_on_loop(work: PQGen[T], socket: int, interval_seconds: float) -> 
         return answer
 
 
-def may_watch(socket: int) -> bool:
-    """Some loops cannot wait for a socket that is not their own (Windows' proactor)."""
+def can_watch(socket: int) -> bool:
+    """Whether the running event loop can wait for a socket that is not its own; the proactor of Windows cannot."""
     try:
         asyncio.get_running_loop().remove_reader(socket)
     except NotImplementedError:
@@ -44,8 +43,8 @@ def may_watch(socket: int) -> bool:
     return True
 
 
-def has_come(socket: int) -> bool:
-    """Whether there is something to read right now."""
+def has_input(socket: int) -> bool:
+    """Whether there is something to read at this moment."""
     if not hasattr(select, "poll"):
         return bool(select.select([socket], [], [], 0)[0])
     looking = select.poll()
@@ -55,11 +54,11 @@ def has_come(socket: int) -> bool:
 
 async def _ready(loop: asyncio.AbstractEventLoop, socket: int, wanted: Wait, seconds: float) -> Ready:
     came: asyncio.Future[Ready] = loop.create_future()
-    timer = loop.call_later(seconds, _tell, came, Ready.NONE)
+    timer = loop.call_later(seconds, _set_ready, came, Ready.NONE)
     if wanted & Wait.R:
-        loop.add_reader(socket, _tell, came, Ready.R)
+        loop.add_reader(socket, _set_ready, came, Ready.R)
     if wanted & Wait.W:
-        loop.add_writer(socket, _tell, came, Ready.W)
+        loop.add_writer(socket, _set_ready, came, Ready.W)
     try:
         return await came
     finally:
@@ -68,26 +67,29 @@ async def _ready(loop: asyncio.AbstractEventLoop, socket: int, wanted: Wait, sec
         loop.remove_writer(socket)
 
 
-def _tell(came: asyncio.Future[Ready], ready: Ready) -> None:
+def _set_ready(came: asyncio.Future[Ready], ready: Ready) -> None:
     if not came.done():
         came.set_result(ready)
 
 
 LOOK_SECONDS: Final = 0.1
 SILENCE_SECONDS_MAX: Final = 15.0
-"""more than a lock is waited for; a worker that waited so long still resumes within half a minute"""
+"""This is longer than the wait for a lock; a worker that waited this long still resumes within half a minute."""
 
 
 class Silence(psycopg.OperationalError):
-    """The server said nothing for too long. The connection is closed."""
+    """The server sent nothing for too long. The connection is closed."""
 
 
 class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection of psycopg that gives up after too long a silence."""
+
     silence_seconds_max: float | None = SILENCE_SECONDS_MAX
-    """how long one trip may take to be answered; None: as long as it likes"""
+    """The answer of one round trip may take this long; None means any time."""
 
     async def wait_on_loop(self, gen: PQGen[T]) -> T:
-        """On the running loop, which goes on meanwhile. Given up in the middle, the connection is of no more use."""
+        """Waits on the running event loop, which goes on meanwhile. If this is cancelled, the connection is closed,
+        because the rest of the answer would be taken for that of the next question."""
         if self.silence_seconds_max is not None:
             gen = _impatient(gen, self.silence_seconds_max, LOOK_SECONDS)
         try:
@@ -102,12 +104,12 @@ class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
         try:
             return super().wait(gen, interval, *rest, **options)
         except Silence:
-            self.close()  # whatever it still says answers a question nobody asks any more
+            self.close()  # A late answer would be taken for that of the next question.
             raise
 
 
 def _impatient(work: PQGen[T], seconds_max: float, interval_seconds: float) -> PQGen[T]:
-    """The driver's conversation, given up after so many looks in a row at which nothing had come."""
+    """Runs the driver's generator, and raises Silence if nothing came for too long."""
     silent_seconds = 0.0
     try:
         wanted = next(work)

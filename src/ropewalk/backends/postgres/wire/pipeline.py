@@ -1,8 +1,8 @@
-"""Several statements in one round trip, prepared where the session is ours.
+"""Runs several statements in one round trip, and prepares them unless a pooler is in between.
 
-The driver has pipelines of its own. They look whether something came before each statement they send, and every look is
-a chance for another thread to take the interpreter; and they end with a message that lets a pooler keep a session for
-us. So this speaks with the library below the driver: one write, and one wait for all that is told.
+The pipelines of the driver look for input before each statement that they send, and each look gives another thread a
+chance to take the interpreter. They also end with a message that makes a pooler keep a session for this connection. So
+this module uses the library below the driver: one write, and one wait for all answers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ropewalk.backends.postgres.wire.connection import WatchedConnection
 from ropewalk.backends.postgres.wire.statement import BoundStatement, Reply, Statement
 
 Shape: TypeAlias = tuple[bytes, tuple[int, ...]]
-"""a statement, and the types of its values"""
+"""A statement and the types of its values."""
 
 
 class Pipeline:
-    """Belongs to one connection, on which nothing else prepares statements."""
+    """Sends statements on one connection, on which nothing else prepares statements."""
 
     def __init__(self, db: WatchedConnection, *, prepared_max: int | None) -> None:
-        """Without `prepared_max` nothing is prepared."""
+        """With `prepared_max=None`, nothing is prepared."""
         self._db = db
         self._prepared_max = prepared_max
         self._prepared: dict[Shape, bytes] = {}
@@ -39,38 +39,42 @@ class Pipeline:
     def closed(self) -> bool:
         return self._db.closed
 
-    def together(self, said: Sequence[Statement]) -> list[Reply]:
-        """Run them. The first one that fails is told; those behind it are not run."""
-        self._forget_some()
-        return self._db.wait(self.trip(said))
+    def run(self, statements: Sequence[Statement]) -> list[Reply]:
+        """Runs the statements and returns the reply of each. If one of them fails, its error is raised, and those
+        behind it do not run."""
+        self._forget_prepared()
+        return self._db.wait(self.round_trip(statements))
 
-    async def together_on_loop(self, said: Sequence[Statement]) -> list[Reply]:
-        """The same without holding up the loop that runs this. For few statements: none is ever forgotten."""
-        return await self._db.wait_on_loop(self.trip(said))
+    async def run_on_loop(self, statements: Sequence[Statement]) -> list[Reply]:
+        """Runs the statements like `run`, but waits on the event loop. It is meant for few distinct statements, because
+        it never forgets a prepared one."""
+        return await self._db.wait_on_loop(self.round_trip(statements))
 
-    def trip(self, said: Sequence[Statement]) -> PQGen[list[Reply]]:
-        """The conversation, for whoever waits."""
-        talk, transformer = self._db.pgconn, Transformer(self._db)
-        bound = [each.bound(transformer) for each in said]
-        talk.enter_pipeline_mode()
+    def round_trip(self, statements: Sequence[Statement]) -> PQGen[list[Reply]]:
+        """Returns the generator of the conversation, for a caller that waits for the socket."""
+        connection, transformer = self._db.pgconn, Transformer(self._db)
+        bound = [each.bound(transformer) for each in statements]
+        connection.enter_pipeline_mode()
         try:
-            results = yield from self._told(talk, bound)
+            results = yield from self._conversation(connection, bound)
         finally:
-            if talk.status == ConnStatus.OK:
-                talk.exit_pipeline_mode()
+            if connection.status == ConnStatus.OK:
+                connection.exit_pipeline_mode()
         return [Reply(result, transformer) for result in results]
 
-    def _forget_some(self) -> None:
-        """All, when there are too many, but between transactions: in one that failed nothing could be forgotten."""
+    def _forget_prepared(self) -> None:
+        """Forgets all prepared statements if there are too many. This is possible only between transactions, because
+        one that has failed accepts no command."""
         idle = self._db.pgconn.transaction_status == TransactionStatus.IDLE
         if idle and self._prepared_max is not None and len(self._prepared) > self._prepared_max:
             self._db.execute(b"DEALLOCATE ALL")
             self._prepared.clear()
 
-    def _told(self, talk: PGconn, bound: Sequence[BoundStatement]) -> PQGen[list[PGresult]]:
-        sent = [shape for each in bound for shape in self._send(talk, each)]
-        talk.pipeline_sync()
-        results = yield from _results(talk)
+    def _conversation(self, connection: PGconn, bound: Sequence[BoundStatement]) -> PQGen[list[PGresult]]:
+        """Sends the statements and yields until all answers are there. Returns the results of the statements."""
+        sent = [shape for each in bound for shape in self._send(connection, each)]
+        connection.pipeline_sync()
+        results = yield from _results(connection)
         for shape, result in zip(sent, results, strict=False):
             if shape is not None and result.status != ExecStatus.COMMAND_OK:
                 self._prepared.pop(shape, None)
@@ -79,38 +83,40 @@ class Pipeline:
                 raise _error_in(result)
         return [result for shape, result in zip(sent, results, strict=True) if shape is None]
 
-    def _send(self, talk: PGconn, bound: BoundStatement) -> list[Shape | None]:
-        """What will be answered: that something is prepared, or (None) the statement itself."""
+    def _send(self, connection: PGconn, bound: BoundStatement) -> list[Shape | None]:
+        """Sends a statement. Returns which answers will come: its shape stands for an answer to preparing it, and None
+        for the answer of the statement."""
         statement, values, types, formats = bound
         if self._prepared_max is None:
-            talk.send_query_params(statement, values, types, formats, Format.BINARY)
+            connection.send_query_params(statement, values, types, formats, Format.BINARY)
             return [None]
         shape = (statement, types)
         known = self._prepared.get(shape)
         if known is not None:
-            talk.send_query_prepared(known, values, formats, Format.BINARY)
+            connection.send_query_prepared(known, values, formats, Format.BINARY)
             return [None]
         self._named += 1
         name = self._prepared[shape] = b"ropewalk_%d" % self._named
-        talk.send_prepare(name, statement, types)
-        talk.send_query_prepared(name, values, formats, Format.BINARY)
+        connection.send_prepare(name, statement, types)
+        connection.send_query_prepared(name, values, formats, Format.BINARY)
         return [shape, None]
 
 
-def _results(talk: PGconn) -> PQGen[list[PGresult]]:
-    """All that is told up to the end of a trip, or up to where the line broke, if the server said why."""
+def _results(connection: PGconn) -> PQGen[list[PGresult]]:
+    """Yields until the round trip ends, and returns all results. If the connection breaks, returns the results so far,
+    provided that they contain the reason."""
     results: list[PGresult] = []
     try:
         while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
-            while talk.is_busy():
-                ready = yield Wait.RW if talk.flush() else Wait.R
+            while connection.is_busy():
+                ready = yield Wait.RW if connection.flush() else Wait.R
                 if ready & Ready.R:
-                    talk.consume_input()
-            result = talk.get_result()
+                    connection.consume_input()
+            result = connection.get_result()
             if result is not None:
                 results.append(result)
-            elif talk.status != ConnStatus.OK:
-                talk.consume_input()  # says what is wrong
+            elif connection.status != ConnStatus.OK:
+                connection.consume_input()  # This raises the error of the connection.
     except psycopg.OperationalError:
         if not any(result.status == ExecStatus.FATAL_ERROR for result in results):
             raise
@@ -119,6 +125,7 @@ def _results(talk: PGconn) -> PQGen[list[PGresult]]:
 
 
 def _error_in(result: PGresult) -> psycopg.Error:
-    """Of the server. What the library itself tells has no code, and is about the line."""
+    """Returns the error of a result. An error without a code comes from the library and not from the server, and is one
+    of the connection."""
     error = error_from_result(result)
     return psycopg.OperationalError(str(error)) if error.diag.sqlstate is None else error

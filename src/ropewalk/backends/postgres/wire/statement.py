@@ -1,4 +1,5 @@
-"""One statement and its answer, as they travel: parameters are numbered, values are in the driver's own form."""
+"""A statement in the form in which it is sent, and its reply. Parameters are numbered, and values are in the driver's
+own format."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ _MARK: Final = re.compile(rb"%(?:(?P<percent>%)|s|\((?P<name>\w+)\)s)")
 
 
 class Statement(NamedTuple):
-    """Written as the driver takes it: `%s`, `%(name)s`. Without values it is sent as it is."""
+    """A statement as the driver takes it: with `%s` or `%(name)s`. Without values it is sent as it is."""
 
     statement: bytes
     values: Given = None
 
     def bound(self, transformer: Transformer) -> BoundStatement:
-        """For the server."""
+        """Returns the statement in the form for the server."""
         if self.values is None:
             return BoundStatement(self.statement, None, (), None)
         statement, names = _numbered(self.statement)
@@ -34,7 +35,7 @@ class Statement(NamedTuple):
 
 
 class BoundStatement(NamedTuple):
-    """With numbered parameters, and values as they travel."""
+    """A statement with numbered parameters, and values in the format in which they are sent."""
 
     statement: bytes
     values: Sequence[Buffer | None] | None
@@ -43,7 +44,7 @@ class BoundStatement(NamedTuple):
 
 
 class Reply:
-    """The rows are decoded by whoever asks for them."""
+    """The reply to one statement. Its rows are decoded when somebody asks for them."""
 
     __slots__ = ("_result", "_transformer")
 
@@ -57,7 +58,7 @@ class Reply:
 
     @property
     def status(self) -> bytes | None:
-        """What was done: `UPDATE 3`."""
+        """What the statement did, such as `UPDATE 3`."""
         return self._result.command_status
 
     def fetchone(self) -> tuple[Any, ...] | None:
@@ -70,7 +71,7 @@ class Reply:
 
 @lru_cache(maxsize=1024)
 def _numbered(statement: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """With `$1`, `$2`, …, and the names of the values that belong there, each once."""
+    """Returns the statement with the parameters `$1`, `$2`, …, and the names of their values, each once."""
     names: list[str] = []
     unnamed = 0
 

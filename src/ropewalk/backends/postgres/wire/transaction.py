@@ -1,9 +1,10 @@
-"""How the statements of a transaction get to the server: what nobody waits for travels with what follows.
+"""How the statements of a transaction get to the server: a statement whose answer nobody needs is sent together with
+the next one.
 
-A round trip costs more than most statements do, and beside a thread that computes it ends with a wait for the
-interpreter: 1.3 ms, whatever was asked. So a transaction of ours begins with its first statement, and what only has to
-be done by the commit goes along with it (`PipelinedTransaction`). A user's transaction is the user's: there every
-statement is run where it stands (`UserTransactionWire`).
+A round trip costs more than most statements, and beside a thread that computes it ends with a wait for the interpreter:
+1.3 ms, whatever the statement. So a transaction of ropewalk begins together with its first statement, and statements
+that only have to run before the commit wait for the next round trip (`PipelinedTransaction`). In a user's transaction,
+every statement runs at once (`UserTransactionWire`).
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ ROLLBACK: Final = Statement(b"ROLLBACK")
 
 
 class Answer(Protocol):
+    """The answer of a statement."""
+
     @property
     def rowcount(self) -> int: ...
 
     def fetchone(self) -> tuple[Any, ...] | None: ...
 
 
-Heard: TypeAlias = Callable[[Answer], None]
+OnAnswer: TypeAlias = Callable[[Answer], None]
+"""Such a function is called with the answer of a statement that was postponed."""
 
 
 class Wire(Protocol):
@@ -43,28 +47,28 @@ class Wire(Protocol):
 
     @property
     def known_now(self) -> Instant | None:
-        """The same for a statement that can find it out itself; None where it has to."""
+        """The time of the transaction for a statement that can read the clock itself; None if it has to."""
         ...
 
-    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
-        """Run them one after the other; the answer of each."""
+    def run(self, statements: Sequence[Statement]) -> Sequence[Answer]:
+        """Runs statements one after another, and returns the answer of each."""
         ...
 
-    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
-        """The same together with the commit: what is asked for after it begins another transaction."""
+    def run_last(self, statements: Sequence[Statement]) -> Sequence[Answer]:
+        """Runs statements and commits, in one round trip. Later statements run in another transaction."""
         ...
 
-    def later(self, said: Statement, heard: Heard) -> None:
-        """Run it by the commit, behind everything said before and before everything said after it."""
+    def run_later(self, statements: Statement, on_answer: OnAnswer) -> None:
+        """Runs a statement before the commit, after all statements before it and before all that follow."""
         ...
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """What is done inside is undone when it raises; the transaction goes on."""
+        """Undoes everything that is done inside this context if it raises; the transaction goes on."""
         ...
 
 
-class Talk(Protocol):
-    """As much of a connection as is used in a transaction of a user's."""
+class PlainConnection(Protocol):
+    """The methods of a connection that are used in a user's transaction."""
 
     @property
     def closed(self) -> bool: ...
@@ -73,32 +77,32 @@ class Talk(Protocol):
 
 
 class PipelinedTransaction:
-    """A transaction on a connection of ours, from `begin` to `commit`.
+    """A transaction on a connection of ropewalk, from `begin` to `commit`.
 
-    Without a `clock` the time is the server's, which the second statement of `begin` tells.
+    Without a `clock`, the time is that of the server, which the second statement of `begin` returns.
     """
 
-    def __init__(self, post: Pipeline, begin: Sequence[Statement], clock: Callable[[], Instant] | None) -> None:
-        self._post = post
+    def __init__(self, pipeline: Pipeline, begin: Sequence[Statement], clock: Callable[[], Instant] | None) -> None:
+        self._pipeline = pipeline
         self._begin = begin
         self._clock = clock
-        self._waiting: list[tuple[Statement, Heard]] = []
+        self._waiting: list[tuple[Statement, OnAnswer]] = []
         self._used = False
-        """whether anything has happened that must not be undone"""
+        """Whether a statement has run or waits, so that the transaction can no longer be begun again without a loss."""
         self._now: Instant | None = None
         self._begun = False
         self.tried = False
-        """whether anything was sent"""
+        """Whether anything was sent."""
         self.answered = False
-        """whether anything went well: a connection that broke before that was not in use"""
+        """Whether a round trip succeeded. A connection that broke before the first one was not in use."""
         self.committing = False
-        """whether a commit is under way: nobody knows what became of it if the connection breaks"""
+        """Whether a commit is under way. If the connection breaks then, nobody knows whether it has happened."""
 
     @property
     def now(self) -> Instant:
         now = self.known_now
         if now is None:
-            self._travel(())
+            self._round_trip(())
             now = self.known_now
             assert now is not None
         return now
@@ -109,72 +113,75 @@ class PipelinedTransaction:
             self._now = self._clock()
         return self._now
 
-    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
+    def run(self, statements: Sequence[Statement]) -> Sequence[Answer]:
         self._used = True
-        return self._travel(said)
+        return self._round_trip(statements)
 
-    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
-        answers = self._travel_last(said)
+    def run_last(self, statements: Sequence[Statement]) -> Sequence[Answer]:
+        answers = self._round_trip_with_commit(statements)
         self._begun = self._used = False
         self._now = None
         return answers
 
-    def later(self, said: Statement, heard: Heard) -> None:
+    def run_later(self, statements: Statement, on_answer: OnAnswer) -> None:
         self._used = True
-        self._waiting.append((said, heard))
+        self._waiting.append((statements, on_answer))
 
     def commit(self) -> None:
-        """Where nothing was asked for, nothing has begun."""
+        """Commits. If no statement was run, no transaction has begun, and nothing is sent."""
         if self._begun or self._waiting:
-            self._travel_last(())
+            self._round_trip_with_commit(())
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
-        """At its beginning a transaction needs none: it can be begun again, at another time."""
+        """At its beginning, a transaction needs no savepoint: it is rolled back, and begins again."""
         first = not self._used
         if not first:
-            self.ask([_SAVEPOINT])
+            self.run([_SAVEPOINT])
         try:
             yield
         except BaseException:
             self._waiting.clear()
-            if not self._post.closed:
-                self._go_back(first=first)
+            if not self._pipeline.closed:
+                self._roll_back(first=first)
             raise
         if not first:
-            self.later(_RELEASE, _heard)
+            self.run_later(_RELEASE, _ignore)
 
-    def _go_back(self, *, first: bool) -> None:
+    def _roll_back(self, *, first: bool) -> None:
+        """Undoes the work since the savepoint, or the whole transaction if `first` is true."""
         if not first:
-            self._travel(_BACK)
+            self._round_trip(_BACK)
             return
         if self.tried:
-            self._post.together([ROLLBACK])
+            self._pipeline.run([ROLLBACK])
         self._begun = self._used = False
         self._now = None
 
-    def _travel_last(self, said: Sequence[Statement]) -> list[Reply]:
+    def _round_trip_with_commit(self, statements: Sequence[Statement]) -> list[Reply]:
+        """Sends the statements together with the commit."""
         self.committing = True
-        *answers, committed = self._travel([*said, COMMIT])
-        told = committed.status
-        assert told == b"COMMIT", f"a transaction in which a statement had failed was committed: {told!r}"
+        *answers, committed = self._round_trip([*statements, COMMIT])
+        status = committed.status
+        assert status == b"COMMIT", f"a transaction in which a statement had failed was committed: {status!r}"
         self.committing = False
         return answers
 
-    def _travel(self, said: Sequence[Statement]) -> list[Reply]:
-        """One round trip, with all that waits."""
+    def _round_trip(self, statements: Sequence[Statement]) -> list[Reply]:
+        """Sends the statements in one round trip, together with all that wait."""
         begin, waiting = () if self._begun else self._begin, self._waiting
         self.tried = True
-        answers = self._post.together([*begin, *(late for late, _ in waiting), *said])
+        answers = self._pipeline.run([*begin, *(late for late, _ in waiting), *statements])
         self._begun, self._waiting, self.answered = True, [], True
         if begin and self.known_now is None:
-            self._now = self._told_now(answers[1])
+            self._now = self._now_in(answers[1])
         behind = len(begin) + len(waiting)
-        for (_, heard), answer in zip(waiting, answers[len(begin) : behind], strict=True):
-            heard(answer)
+        for (_, on_answer), answer in zip(waiting, answers[len(begin) : behind], strict=True):
+            on_answer(answer)
         return answers[behind:]
 
-    def _told_now(self, answer: Answer) -> Instant:
+    def _now_in(self, answer: Answer) -> Instant:
+        """Returns the time from the answer of the second statement of `begin`."""
         found = answer.fetchone()
         assert found is not None
         now: Instant = found[0]
@@ -182,34 +189,34 @@ class PipelinedTransaction:
 
 
 class UserTransactionWire:
-    """A transaction that somebody else began, and will end."""
+    """A transaction that a user began and will end."""
 
-    def __init__(self, talk: Talk, now: Instant) -> None:
-        self._talk = talk
+    def __init__(self, connection: PlainConnection, now: Instant) -> None:
+        self._connection = connection
         self.now = now
         self.known_now = now
 
-    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
-        return [self._talk.execute(each.statement, each.values, prepare=True, binary=True) for each in said]
+    def run(self, statements: Sequence[Statement]) -> Sequence[Answer]:
+        return [self._connection.execute(each.statement, each.values, prepare=True, binary=True) for each in statements]
 
-    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
-        return self.ask(said)
+    def run_last(self, statements: Sequence[Statement]) -> Sequence[Answer]:
+        return self.run(statements)
 
-    def later(self, said: Statement, heard: Heard) -> None:
-        [answer] = self.ask([said])
-        heard(answer)
+    def run_later(self, statements: Statement, on_answer: OnAnswer) -> None:
+        [answer] = self.run([statements])
+        on_answer(answer)
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
-        self.ask([_SAVEPOINT])
+        self.run([_SAVEPOINT])
         try:
             yield
         except BaseException:
-            if not self._talk.closed:
-                self.ask(_BACK)
+            if not self._connection.closed:
+                self.run(_BACK)
             raise
-        self.ask([_RELEASE])
+        self.run([_RELEASE])
 
 
-def _heard(_: Answer) -> None:
-    """Nothing of it matters."""
+def _ignore(_: Answer) -> None:
+    """Does nothing, because nobody needs this answer."""
