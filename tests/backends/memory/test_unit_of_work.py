@@ -127,7 +127,7 @@ def test_an_ending_closes_the_key_at_once(tables: Tables) -> None:
     job = new_record(new, seq=0, now=NOW)
     insert(tables, job)
     unit_of_work.reopen_key(job)
-    held = unit_of_work.key("default", "t", "k")
+    held = unit_of_work.find_key("default", "t", "k")
     assert held is not None and held.closed_at is None
     unit_of_work.take(job)
     operations.cancel(job, reason=None, force=False, now=NOW)

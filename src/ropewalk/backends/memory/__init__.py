@@ -1,4 +1,4 @@
-"""The in-memory store: complete, and written to be read. To learn what a store must do, start with store.py."""
+"""The store in memory. It is complete, and written to be read: to learn what a store has to do, begin with store.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ropewalk.ports.store.urls import refuse_extras
 
 
 def from_url(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> MemoryStore:
-    """`memory://`. There is nothing to weaken, and no schema."""
+    """Returns the store for `memory://`. It has no durability that could be weakened, and no schema."""
     del allow_weaker_durability, migrate
     parts = urlsplit(url)
     refuse_extras(url, parts.netloc + parts.path)

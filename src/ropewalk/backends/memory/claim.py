@@ -1,4 +1,4 @@
-"""Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer."""
+"""A claim gives out ready jobs: this module decides their order and which of them may go to a worker."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from ropewalk.ports.store.consequences import Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 KEYED_LANES_MAX: Final = 256
+"""A claim reads this many lanes of limit keys at most."""
 
 Head: TypeAlias = tuple[Entry, JobHeap, Lane]
-"""the first entry of a heap and where it comes from; entries are unique, so nothing else is compared"""
+"""The first entry of a heap, the heap, and its lane. Entries are unique, so that nothing else is compared."""
 
 
 def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
+    """Leases ready jobs to a worker."""
     _note_started(tables, request)
     given_back = give_back(tables, request.owner, request.unanswered, now) if request.unanswered else Consequences()
     before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=may_take_back(request.take_back_until, now))
@@ -48,7 +50,7 @@ def _note_started(tables: Tables, request: ClaimRequest) -> None:
 
 
 class Claiming:
-    """One claim under way."""
+    """The state of one claim."""
 
     def __init__(self, tables: Tables, request: ClaimRequest, now: Instant) -> None:
         self._tables = tables
@@ -57,7 +59,7 @@ class Claiming:
         self._given: list[JobRecord] = []
         self._quarantine = Quarantine(request.suspects)
         self._held_up: TenantQueue | None = None
-        """where a job that must start at once met no free slot"""
+        """The line with a job that must start at once and found no free slot; the claim ends there."""
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
         self._headroom: HeadroomByLane[LaneName] = HeadroomByLane(now)
@@ -65,9 +67,11 @@ class Claiming:
         self._more_keys = False
         self._room = TypeHeadroom(request.room) if request.room else None
         self._passed: list[JobRecord] = []
+        """Jobs that the worker declined before: they are put back when the claim ends."""
 
     def run(self, before: Consequences) -> Claimed:
-        """`before` is what happened on the way here."""
+        """Chooses and leases jobs. `before` contains the consequences of earlier steps of the claim, which the answer
+        includes."""
         met, request = dict(self._lines()), self._request
         self._headroom = self._tables.limits.headroom(
             (lane.name for lanes in met.values() for lane in lanes), self._now
@@ -82,8 +86,8 @@ class Claiming:
         self._saw_due(self._headroom.room_at())
         if self._more_keys and len(self._given) < self._request.limit:
             self._saw_due(self._now + SOON_US)
-        # Written at the end: a compensation born in this claim is work for the next one.
-        after = self._bury_expired() if self._expired else Consequences()
+        # This comes last, because a compensation that is made here is a job for the next claim.
+        after = self._end_expired() if self._expired else Consequences()
         return Claimed(
             now=self._now,
             jobs=self._given,
@@ -95,7 +99,7 @@ class Claiming:
         )
 
     def _lines(self) -> Iterator[tuple[TenantQueue, list[Lane]]]:
-        """The lanes to look into, line by line; only lines with something to look at take a turn."""
+        """Yields the lines and their lanes to read. Only a line with waiting jobs takes a turn."""
         self._more_keys, by_line = self._tables.lanes.serving(self._request.types, self._is_open, KEYED_LANES_MAX)
         for line, lanes in sorted(by_line.items()):
             for lane in lanes:
@@ -105,6 +109,7 @@ class Claiming:
                 yield line, waiting
 
     def _is_open(self, line: TenantQueue) -> bool:
+        """Whether this request asks for the jobs of a line that is not paused."""
         tenant, queue = line
         asked = self._request
         return (
@@ -114,19 +119,22 @@ class Claiming:
         )
 
     def _saw_due(self, due: Instant | None) -> None:
+        """Notes when a claim may have something to do again."""
         if due is not None and (self._next_due is None or due < self._next_due):
             self._next_due = due
 
     def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
+        """Returns the first entry of each heap of these lanes. Suspects are left out if no more of them may run."""
         heaps = [(lane.ready, lane) for lane in lanes]
         if not self._quarantine.closed:
             heaps += [(lane.suspects, lane) for lane in lanes]
         return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
     def _in_order(self, line: TenantQueue, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
-        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+        """Yields the jobs of one line that may be given out, by (prio_key, time_key, seq), merged from its lanes.
 
-        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        A job that must start at once, and for which no slot is free, ends the claim: if other jobs went past it, there
+        might never be a free slot for it.
         """
         heads = self._heads(lanes)
         heapq.heapify(heads)
@@ -182,7 +190,8 @@ class Claiming:
             self._limited.append(job.seq)
         self._given.append(copied(job))
 
-    def _bury_expired(self) -> Consequences:
+    def _end_expired(self) -> Consequences:
+        """Ends the jobs whose deadline has passed."""
         change = Change(self._tables, self._now)
         for job, effects in self._expired:
             change.unit_of_work.took(job)

@@ -1,4 +1,4 @@
-"""How the jobs of all tenants stand, for an examination."""
+"""Collects the facts about the jobs of all tenants for an examination."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ropewalk.ports.store.diagnosis import Work
 
 
 def work(tables: Tables, now: Instant) -> Work:
+    """Returns the facts about open work."""
     live = [*chain.from_iterable(map(tables.lanes.waiting, tables.tenants)), *tables.leases]
     over = [at for job in tables.leases if (at := job.lease_expires_at) is not None and at <= now]
     dead = Counter(job.type for job in tables.jobs.values() if job.status is Status.DEAD_LETTER)

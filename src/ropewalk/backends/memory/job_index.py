@@ -1,6 +1,7 @@
-"""Running jobs. They are few, so their expiries are not indexed: a lower bound tells when looking is worth it.
+"""Indexes of running and of finished jobs.
 
-Finished jobs in the order they finished, so that retention finds the oldest without looking at the others.
+Running jobs are few, so their expiries are not sorted: a lower bound tells when it is worth looking at all of them.
+Finished jobs are in the order in which they finished, so that retention finds the oldest without looking at the others.
 """
 
 from __future__ import annotations
@@ -19,24 +20,26 @@ _NEVER: Final[Instant] = 1 << 62
 
 
 class Leases:
+    """The running jobs."""
+
     def __init__(self) -> None:
         self._held: dict[int, JobRecord] = {}
         self._none_before: Instant = _NEVER
-        """no lease runs out before this instant (renewals only make it later)"""
+        """No lease expires before this instant. Renewals can only make it later."""
 
     def add(self, job: JobRecord) -> None:
         self._held[job.seq] = job
         self.changed(job)
 
     def changed(self, job: JobRecord) -> None:
-        """Its expiry may have come nearer."""
+        """Notes that a job's lease may expire earlier than before."""
         self._none_before = min(self._none_before, _expiry(job))
 
     def remove(self, job: JobRecord) -> None:
         del self._held[job.seq]
 
     def run_out(self, now: Instant, limit: int) -> list[JobRecord]:
-        """Up to `limit` jobs whose lease is over, longest over first."""
+        """Returns up to `limit` jobs whose leases have expired, those that expired first at the beginning."""
         if now < self._none_before:
             return []
         by_expiry = sorted(self._held.values(), key=lambda job: (_expiry(job), job.seq))
@@ -46,7 +49,7 @@ class Leases:
         return over
 
     def of(self, owner: str) -> list[JobRecord]:
-        """What this worker holds, in order of submission."""
+        """Returns the jobs that a worker runs, in the order of their submission."""
         return [job for _, job in sorted(self._held.items()) if job.owner == owner]
 
     def __iter__(self) -> Iterator[JobRecord]:
@@ -59,39 +62,44 @@ def _expiry(job: JobRecord) -> Instant:
 
 
 class Finished:
+    """The finished jobs."""
+
     def __init__(self) -> None:
-        self._shelves: dict[tuple[Status, str], dict[int, JobRecord]] = {}
-        """by (status, type), because each of those has a retention of its own"""
+        self._by_status_and_type: dict[tuple[Status, str], dict[int, JobRecord]] = {}
+        """The jobs by (status, type), because each of these has a retention of its own."""
         self._with_result: dict[int, JobRecord] = {}
+        """The jobs that still have their result."""
 
     def add(self, job: JobRecord) -> None:
-        shelf = self._shelves.get((job.status, job.type))
-        if shelf is None:
-            shelf = self._shelves[job.status, job.type] = {}
-        shelf[job.seq] = job
+        jobs = self._by_status_and_type.get((job.status, job.type))
+        if jobs is None:
+            jobs = self._by_status_and_type[job.status, job.type] = {}
+        jobs[job.seq] = job
         if job.result is not None:
             self._with_result[job.seq] = job
 
     def remove(self, job: JobRecord, status: Status) -> None:
-        """It finished with this status, and was retried or is gone."""
-        shelf = self._shelves[status, job.type]
-        del shelf[job.seq]
-        if not shelf:
-            del self._shelves[status, job.type]
+        """Removes a job that had finished with this status and was retried or deleted."""
+        jobs = self._by_status_and_type[status, job.type]
+        del jobs[job.seq]
+        if not jobs:
+            del self._by_status_and_type[status, job.type]
         self._with_result.pop(job.seq, None)
 
     def past_retention(self, retention: Retention, now: Instant) -> Iterator[JobRecord]:
-        for (status, job_type), shelf in self._shelves.items():
-            for job in shelf.values():
+        """Yields the jobs that are past their retention."""
+        for (status, job_type), jobs in self._by_status_and_type.items():
+            for job in jobs.values():
                 if not is_over(retention, status, job_type, _finished_at(job), now):
-                    break  # the rest of this shelf finished later
+                    break  # The others of this status and type finished later.
                 yield job
 
     def old_results(self, before: Instant) -> Iterator[JobRecord]:
-        """Jobs that finished up to `before` and still have their result."""
+        """Yields jobs that finished up to `before` and still have their result."""
         return takewhile(lambda job: _finished_at(job) <= before, self._with_result.values())
 
     def forget_results(self, jobs: Iterable[JobRecord]) -> None:
+        """Deletes the results of these jobs."""
         for job in jobs:
             job.result = None
             job.flags |= FORGOTTEN

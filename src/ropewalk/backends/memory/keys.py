@@ -1,7 +1,8 @@
-"""Idempotency keys: (tenant, type, key) → the job that opened it. domain.jobs.idempotency judges, this remembers.
+"""Idempotency keys: each names the job that opened it. domain.jobs.idempotency decides what a key means for a
+submission.
 
-A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
-when the job is deleted. So a key always names a job that is there.
+A key may outlive the end of its job but not the job itself: while its window lasts, the job is not pruned, and when the
+job is deleted, the key is, too. So a key always names a job that exists.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import Instant
 
 KeyName: TypeAlias = tuple[str, str, str]
-"""(tenant, type, key)"""
+"""The name of a key: (tenant, type, key)."""
 
 
 class Keys:
+    """All idempotency keys."""
+
     def __init__(self) -> None:
         self._records: dict[KeyName, KeyRecord] = {}
         self._closed: list[tuple[Instant, KeyName]] = []
-        """a heap of closed keys by the end of their window, some of them outdated"""
+        """A heap of closed keys by the end of their window. Some entries are outdated."""
 
     def find(self, name: KeyName) -> KeyRecord | None:
         return self._records.get(name)
@@ -31,7 +34,7 @@ class Keys:
         self._records[record.tenant, record.type, record.key] = record
 
     def close(self, job: JobRecord, now: Instant) -> None:
-        """The job became terminal."""
+        """Closes the key of a job that became terminal."""
         held = self._held_by(job)
         if held is not None:
             held.closed_at = now
@@ -43,7 +46,7 @@ class Keys:
         return held is None or held.job_id == job.id or held.closed_at is not None
 
     def reopen(self, job: JobRecord, now: Instant) -> None:
-        """The job was retried. If its key was pruned or passed on meanwhile, it opens it anew."""
+        """Opens the key of a job that was retried, even if it was pruned or given to another job meanwhile."""
         if not job.flags & KEYED:
             return
         held = self._held_by(job)
@@ -64,13 +67,13 @@ class Keys:
         held.closed_at = None
 
     def move(self, job: JobRecord) -> None:
-        """The input of a job that waits was changed: its key stands for the new one."""
+        """Lets the key of a waiting job stand for its new input, after that was updated."""
         held = self._held_by(job)
         if held is not None:
             held.input_hash = input_hash(job.input)
 
     def forget(self, job: JobRecord) -> None:
-        """The job is gone."""
+        """Removes the key of a job that is deleted."""
         if self._held_by(job) is not None:
             del self._records[_name(job)]
 
@@ -80,7 +83,7 @@ class Keys:
         return held is not None and _window_end(held) > now
 
     def prune(self, now: Instant, limit: int) -> int:
-        """Forget closed keys that are out of their window."""
+        """Removes closed keys whose window is over, up to a limit. Returns their number."""
         forgotten = 0
         while self._closed and self._closed[0][0] <= now and forgotten < limit:
             _, name = heapq.heappop(self._closed)

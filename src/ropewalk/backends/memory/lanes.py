@@ -1,12 +1,12 @@
-"""Where waiting jobs wait. A lane is one (tenant, queue, type, limit key); a claim looks only into those it is for.
+"""The waiting jobs, in lanes. A lane is one (tenant, queue, type, limit key), and a claim reads only the lanes that it
+asks for.
 
-So the cost of a claim depends neither on finished jobs nor on those of other types, queues or tenants; delayed ones
-stay in a heap of their own until their time has come, and time alone brings them out. Pending ones are in none.
+So the cost of a claim depends neither on finished jobs nor on jobs of other types, queues or tenants. Jobs that are not
+due yet are in a heap of their own, from which only the passing of time brings them; pending jobs are in no heap.
 
-A priority queue of waiting jobs that a job may leave from the middle.
-
-The entry a job was pushed with last is good until it is popped or the job is dropped; older ones are outdated. Those
-go when they come to the top, or all together once they outnumber the good ones.
+A heap contains outdated entries, too: a job may leave it from the middle. Only the entry with which a job was pushed
+last counts, until it is popped or the job is dropped. Outdated entries are removed when they come to the top, or all
+together when there are more of them than others.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
 
 Entry: TypeAlias = tuple[int, int, int, int, JobRecord]
-"""(first key, second key, seq, number of the push, job): unique before the job, so jobs are never compared"""
+"""(first key, second key, seq, number of the push, job). The values before the job are unique, so that jobs are never
+compared."""
 
 _OUTDATED_ENTRIES_MAX: Final = 64
-"""kept beside as many as there are jobs: below that, tidying up costs more than it frees"""
+"""A heap keeps this many outdated entries in addition to as many as it has jobs: below that, cleaning up costs more
+than it saves."""
 
 
 class JobHeap:
+    """A priority queue of waiting jobs, which a job may leave from the middle."""
+
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._good: dict[int, int] = {}
-        """by seq: the number of the push that counts"""
+        """For each job, by seq, the number of the push that counts."""
         self._pushed = 0
 
     def push(self, first: int, second: int, job: JobRecord) -> None:
@@ -40,7 +44,7 @@ class JobHeap:
         heapq.heappush(self._entries, (first, second, job.seq, number, job))
 
     def peek(self) -> Entry | None:
-        """The smallest good entry."""
+        """Returns the smallest entry that counts; None if there is none."""
         entries, good = self._entries, self._good
         while entries:
             top = entries[0]
@@ -50,11 +54,11 @@ class JobHeap:
         return None
 
     def pop(self) -> None:
-        """Remove what `peek` returned."""
+        """Removes the entry that `peek` returned."""
         del self._good[heapq.heappop(self._entries)[2]]
 
     def drop(self, job: JobRecord) -> None:
-        """It leaves, wherever it stands, if it is here at all."""
+        """Removes a job, wherever it is in the heap, if it is there at all."""
         if self._good.pop(job.seq, None) is None:
             return
         if len(self._entries) > 2 * len(self._good) + _OUTDATED_ENTRIES_MAX:
@@ -62,33 +66,34 @@ class JobHeap:
             heapq.heapify(self._entries)
 
     def __iter__(self) -> Iterator[JobRecord]:
-        """All good ones, in no order."""
+        """Yields all jobs, in no particular order."""
         return (entry[4] for entry in self._entries if self._good.get(entry[2]) == entry[3])
 
     def __len__(self) -> int:
-        """Entries, outdated ones included: what it costs in memory."""
+        """The number of entries including the outdated ones, which is what the heap costs in memory."""
         return len(self._entries)
 
 
 Place: TypeAlias = tuple[str, str, str | None]
-"""(tenant, queue, limit key) of a lane among those of its type"""
+"""(tenant, queue, limit key): the name of a lane among the lanes of its type."""
 
 
 class Lane:
-    """The waiting jobs of one name."""
+    """The waiting jobs of one lane."""
 
     def __init__(self, name: LaneName) -> None:
         self.name = name
         self.waiting = 0
         self.ready = JobHeap()
         self.suspects = JobHeap()
-        """Ready too, but not always to be given: kept apart, so that they never stand in front of the others."""
+        """Ready jobs that are suspects. They are kept apart so that they never stand in front of the others, because
+        only few of them may run at once."""
         self.due = JobHeap()
-        """not yet ready, by run_at"""
+        """Jobs that are not ready yet, by run_at."""
         self.newer = JobHeap()
-        """written by a newer release: kept, shown, never claimed"""
+        """Jobs that a newer release wrote. They are kept and shown, but never claimed."""
         self.pending: dict[int, JobRecord] = {}
-        """behind a gate or waiting for a signal, by seq: put back when that is over"""
+        """Jobs behind a gate or waiting for a signal, by seq. They are put back when their wait is over."""
 
     def add(self, job: JobRecord, now: Instant) -> None:
         self.waiting += 1
@@ -102,19 +107,19 @@ class Lane:
             self._make_ready(job)
 
     def pop(self, heap: JobHeap) -> None:
-        """The first job of one of its heaps is taken up."""
+        """Takes up the first job of one of its heaps."""
         heap.pop()
         self.waiting -= 1
 
     def drop(self, job: JobRecord) -> None:
-        """A job from somewhere in the middle is taken up: cancelled, expired, updated, released."""
+        """Takes up a job from anywhere, because it is cancelled, expired, updated or released."""
         self.waiting -= 1
         if self.pending.pop(job.seq, None) is None:
             for heap in self._heaps():
                 heap.drop(job)
 
     def promote(self, now: Instant) -> Instant | None:
-        """Make ready what is due; answers when the next one will be."""
+        """Makes the jobs ready that are due. Returns when the next one will be."""
         while (top := self.due.peek()) is not None:
             if top[0] > now:
                 return top[0]
@@ -136,20 +141,21 @@ class Lane:
 
 
 class Lanes:
-    """Every lane that holds a job, by type and line; and what ends a waiting in time: deadlines and given-up waits."""
+    """All lanes that contain a job, by type and place; and the deadlines and waits of their jobs."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, dict[Place, Lane]] = {}
         self._deadlines = JobHeap()
         self._wakes = JobHeap()
-        """pending jobs by wake_at"""
+        """The pending jobs whose wait is limited, by wake_at."""
         self._began_last: Instant = 0
-        """The latest instant at which a wait began: whether to look for waits by a clock that was set back since."""
+        """The latest instant at which a wait began. It shows whether there may be waits from before the clock was set
+        back."""
         self._turn = 0
-        """where to go on among lanes with a limit key"""
+        """The place among the lanes of limit keys at which the next claim goes on."""
 
     def add(self, job: JobRecord, now: Instant) -> None:
-        """A job begins to wait."""
+        """Adds a job that begins to wait."""
         self._began_last = max(self._began_last, job.updated_at)
         of_type = self._lanes.get(job.type)
         if of_type is None:
@@ -164,22 +170,22 @@ class Lanes:
         if job.unmet and job.wake_at is not None:
             self._wakes.push(job.wake_at, 0, job)
 
-    def left(self, job: JobRecord) -> None:
-        """A waiting job is taken up, as yet unchanged; if it waits on, it is added again."""
+    def take_up(self, job: JobRecord) -> None:
+        """Takes up a waiting job that has not changed yet. If it goes on waiting, it is added again."""
         lane = self._lanes[job.type][job.tenant, job.queue, job.limit_key]
         lane.drop(job)
         self._gone_from(lane, job)
 
     def pop(self, lane: Lane, heap: JobHeap, job: JobRecord) -> None:
-        """The same for the first job of a heap, without a search."""
+        """Takes up the first job of a heap, which needs no search."""
         lane.pop(heap)
         self._gone_from(lane, job)
 
     def serving(
         self, types: Iterable[str], is_open: Callable[[TenantQueue], bool], keyed_max: int
     ) -> tuple[bool, dict[TenantQueue, list[Lane]]]:
-        """The lanes of these types, by line. Of those with a limit key, which may be very many, no more than some, the
-        next time others; then True comes with them."""
+        """Returns the lanes of these types by line. There may be very many lanes of limit keys, so only some of them
+        are returned, and others the next time; then the first value is True."""
         of_types = (lane for name in types for lane in self._lanes.get(name, {}).values())
         lanes = [lane for lane in of_types if is_open(lane.name[:2])]
         keyed = [lane for lane in lanes if lane.name.key]
@@ -194,36 +200,37 @@ class Lanes:
         return more, found
 
     def waiting(self, tenant: str) -> Iterator[JobRecord]:
-        """Every waiting job of a tenant, in no order."""
+        """Yields all waiting jobs of a tenant, in no particular order."""
         for of_type in self._lanes.values():
             for place, lane in of_type.items():
                 if place[0] == tenant:
                     yield from lane
 
     def everything(self) -> Iterator[Lane]:
+        """Yields all lanes."""
         for of_type in self._lanes.values():
             yield from of_type.values()
 
     def count(self, tenant: str) -> int:
-        """How many wait."""
+        """Returns the number of waiting jobs of a tenant."""
         lanes = (item for of_type in self._lanes.values() for item in of_type.items())
         return sum(lane.waiting for place, lane in lanes if place[0] == tenant)
 
     def past_deadline(self, now: Instant) -> JobRecord | None:
-        """The waiting job whose deadline passed first."""
+        """Returns the waiting job whose deadline passed first."""
         return _over(self._deadlines, now)
 
     def next_wait(self) -> Instant | None:
-        """When the next pending job gives up waiting, whatever its type: whoever claims then sees to it."""
+        """Returns when the next wait of a pending job of any type is over: any claim ends such waits."""
         top = self._wakes.peek()
         return None if top is None else top[0]
 
     def past_wait(self, now: Instant) -> JobRecord | None:
-        """The pending job whose wait was over first."""
+        """Returns the pending job whose wait was over first."""
         return _over(self._wakes, now)
 
     def began_after(self, after: Instant) -> list[JobRecord]:
-        """Every job that began to wait after this instant. Where there is one, it looks at all that wait."""
+        """Returns all jobs that began to wait after this instant. If there may be one, all waiting jobs are read."""
         if self._began_last <= after:
             return []
         lanes = (lane for of_type in self._lanes.values() for lane in of_type.values())
@@ -232,6 +239,7 @@ class Lanes:
         return sorted(found, key=lambda job: (job.updated_at, job.seq))
 
     def _gone_from(self, lane: Lane, job: JobRecord) -> None:
+        """Removes a lane without jobs, and the deadline and the wait of a job that was taken up."""
         if lane.waiting == 0:
             of_type = self._lanes[job.type]
             del of_type[job.tenant, job.queue, job.limit_key]

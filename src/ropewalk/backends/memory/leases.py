@@ -1,7 +1,5 @@
-"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced.
-
-What jobs logged: written with a renewal or a settlement, once each, the newest of a job.
-"""
+"""What the holder of a lease writes: renewals, notes, log lines and the end of the attempt. Every verb checks the fence
+of the lease. Only the newest log lines of a job are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from msgspec import structs
 
 from ropewalk.backends.memory.tables import Tables, Worker, copied
 from ropewalk.backends.memory.unit_of_work import Change
-from ropewalk.backends.workflow.completion import Prepared
+from ropewalk.backends.workflow.completion import PreparedPlan
 from ropewalk.domain.jobs import lease, transition
 from ropewalk.domain.jobs.flags import settles_alone
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
@@ -36,7 +34,8 @@ from ropewalk.ports.store.leases import (
 )
 
 
-def keep(tables: Tables, seq: int, fence: int, lines: Sequence[LogLine]) -> None:
+def write_lines(tables: Tables, seq: int, fence: int, lines: Sequence[LogLine]) -> None:
+    """Stores log lines of a job, each of them once."""
     kept = tables.lines.setdefault(seq, {})
     for line in lines:
         kept.setdefault((fence, line.position), line)
@@ -45,6 +44,7 @@ def keep(tables: Tables, seq: int, fence: int, lines: Sequence[LogLine]) -> None
 
 
 def lines_of(tables: Tables, tenant: str, job_id: str) -> list[LogLine]:
+    """Returns the log lines of a job."""
     job = tables.find(tenant, job_id)
     return [] if job is None else list(tables.lines.get(job.seq, {}).values())
 
@@ -81,7 +81,7 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
         lease.renew(job, lease_us=asked.lease_us, now=now)
         lease.note(job, checkpoint=None, progress=asked.progress, now=now)
         if asked.lines:
-            keep(tables, asked.seq, asked.fence, asked.lines)
+            write_lines(tables, asked.seq, asked.fence, asked.lines)
         tables.leases.changed(job)
         if (notice := CancelNotice.of(job)) is not None:
             cancels.append(notice)
@@ -89,16 +89,17 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
 
 
 def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: Instant) -> Settlements:
+    """Settles attempts, independently of one another."""
     settling = Settling(tables, owner, now)
     settled = [settling.settle(asked) for asked in settlements]
     for asked, answer in zip(settlements, settled, strict=True):
         if asked.lines and answer.move is not None:
-            keep(tables, asked.seq, asked.fence, asked.lines)
+            write_lines(tables, asked.seq, asked.fence, asked.lines)
     return Settlements(settled=settled, consequences=settling.end())
 
 
 class Settling:
-    """One call's settlements: independent of one another, and what follows from all of them together."""
+    """The settlements of one call, and what follows from all of them together."""
 
     def __init__(self, tables: Tables, owner: str, now: Instant) -> None:
         self._tables = tables
@@ -121,7 +122,7 @@ class Settling:
         return Consequences() if self._change is None else self._change.end()
 
     def _complete_alone(self, job: JobRecord, asked: Settlement) -> Settled:
-        """What nearly every job does: nobody else is concerned."""
+        """Completes a job that concerns no other job, which is the usual case."""
         self._tables.leases.remove(job)
         effects = transition.settle(job, asked, self._now)
         self._tables.counts.moved(job, effects, self._now)
@@ -129,8 +130,9 @@ class Settling:
         return Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE)
 
     def _complete(self, job: JobRecord, asked: Settlement) -> Settled:
+        """Completes a job of which other jobs or a group may have to know."""
         change = self._begun()
-        prepared = None if asked.plan is None else Prepared(change.unit_of_work, job, asked.plan)
+        prepared = None if asked.plan is None else PreparedPlan(change.unit_of_work, job, asked.plan)
         refused = None if prepared is None else prepared.refusal()
         if refused is not None:
             return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
@@ -142,6 +144,7 @@ class Settling:
         return Settled(seq=asked.seq, fence=asked.fence, move=effects.move)
 
     def _end_otherwise(self, job: JobRecord, asked: Settlement) -> Settled:
+        """Settles an attempt that did not complete its job."""
         change = self._begun()
         change.unit_of_work.take(job)
         effects = transition.settle(job, asked, self._now, signal_arrived=self._signal_arrived(asked))
@@ -160,19 +163,19 @@ class Settling:
 
     def _signal_arrived(self, asked: Settlement) -> bool:
         signal = None if asked.suspension is None else asked.suspension.signal
-        return signal is not None and self._tables.mailbox.holds(asked.seq, signal)
+        return signal is not None and self._tables.steps.has_signal(asked.seq, signal)
 
     def _keep_wait(self, asked: Settlement) -> None:
-        """Where the handler waits and until when; a wait that goes on keeps its first end, unless the clock was set
-        back since."""
+        """Records where the handler waits and until when. A wait that goes on keeps its first end, unless the clock was
+        set back since."""
         if asked.suspension is None:
             return
         step = asked.suspension.step_at(self._now)
-        held = self._tables.mailbox.step(asked.seq, step.position)
+        held = self._tables.steps.at(asked.seq, step.position)
         if held is None:
-            self._tables.mailbox.keep(asked.seq, step)
+            self._tables.steps.put(asked.seq, step)
         elif not held.finished and step.until is not None and held.until is not None and step.until < held.until:
-            self._tables.mailbox.keep(asked.seq, structs.replace(held, until=step.until))
+            self._tables.steps.put(asked.seq, structs.replace(held, until=step.until))
 
 
 def note(tables: Tables, written: Note, now: Instant) -> NoteAnswer:

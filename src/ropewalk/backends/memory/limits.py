@@ -1,4 +1,5 @@
-"""Flow limits and what their rates have used. What runs is counted from the leases, whenever somebody asks."""
+"""Fleet limits, and what has started lately under their rates. Running jobs are counted from the leases whenever a
+number is needed."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from ropewalk.ports.store.limits import LimitUse
 
 
 class FlowLimits:
+    """All fleet limits."""
+
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
         self._rules = LimitRules()
@@ -73,7 +76,7 @@ class FlowLimits:
         return self.headroom([job.lane], now).full_on(job.lane)
 
     def prune(self, now: Instant) -> None:
-        """Forget what rates have used where that makes no difference any more."""
+        """Forgets starts under rates that make no difference any more."""
         for measure, state in list(self._states.items()):
             rate = self._rules.limits[measure.limit].rate
             if rate is None or idle_at(rate, state) <= now:

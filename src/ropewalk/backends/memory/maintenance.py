@@ -1,7 +1,5 @@
-"""What is done for all: leases that ran out, deadlines and waits that are over, endings to go on with, retention.
-
-What may be forgotten, and what is still needed by something that goes on.
-"""
+"""Maintenance for all jobs: expired leases, deadlines and waits that are over, postponed work, retention, deletion and
+once-keys."""
 
 from __future__ import annotations
 
@@ -27,12 +25,14 @@ from ropewalk.ports.store.operations import Deletion
 
 
 def delete(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
+    """Deletes finished jobs that nothing needs any more."""
     together = [job.seq for each in ids if (job := tables.find(tenant, each)) is not None]
     return {each: _delete(tables, tables.find(tenant, each), frozenset(together)) for each in dict.fromkeys(ids)}
 
 
 def in_use(tables: Tables, job: JobRecord, together: Collection[int] = ()) -> bool:
-    """Whether what was queued under it goes on, or a job depends on it that has not ended and is not in `together`."""
+    """Whether a finished job is still needed: something that was queued under it is open, or a job that is neither
+    finished nor in `together` depends on it."""
     if job.flags & OWNS_SCOPE and tables.groups.is_open(job.seq):
         return True
     return bool(job.flags & MAY_BE_NEEDED) and any(
@@ -41,7 +41,7 @@ def in_use(tables: Tables, job: JobRecord, together: Collection[int] = ()) -> bo
 
 
 def _dependants(tables: Tables, job: JobRecord) -> Iterator[int]:
-    """Of a later member of a chain, too, who depends on the chain, whose number is that of its first member."""
+    """Yields the jobs that depend on a job or, if it is a later member of a chain, on its chain."""
     yield from tables.edges.dependants(job.seq)
     if job.flags & CHAINED and job.chain_index and job.scope_id is not None:
         yield from tables.edges.dependants(job.scope_id, (ParentKind.CHAIN,))
@@ -59,6 +59,7 @@ def _delete(tables: Tables, job: JobRecord | None, together: Collection[int]) ->
 
 
 def sweep(tables: Tables, limit: int, now: Instant, take_back_until: Instant | None) -> Consequences:
+    """Takes back expired leases, and ends jobs whose deadline has passed and waits that are over."""
     change = Change(tables, now)
     _follow_clock(tables, change, now)
     if may_take_back(take_back_until, now):
@@ -69,7 +70,7 @@ def sweep(tables: Tables, limit: int, now: Instant, take_back_until: Instant | N
 
 
 def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
-    """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
+    """After the clock was set back, brings nearer the leases and waits that would end too far in the future."""
     for owner, worker in tables.workers.items():
         ahead_us = clock_set_back.ahead_by(worker.card.beat_at, now)
         if not ahead_us:
@@ -86,7 +87,7 @@ def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
 
 
 def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Consequences:
-    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    """Ends waits that are over before a claim, and takes back expired leases if the worker may do that."""
     over = tables.leases.run_out(now, limit) if take_back else []
     if not over and tables.lanes.past_wait(now) is None:
         return Consequences()
@@ -97,7 +98,7 @@ def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Co
 
 
 def give_back(tables: Tables, owner: str, tickets: Sequence[TicketRange], now: Instant) -> Consequences:
-    """The leases that a worker got with an answer that never reached it: none of these jobs has started."""
+    """Gives back the leases of a claim whose answer did not reach the worker: none of these jobs has started."""
     change = Change(tables, now)
     for job in tables.leases.of(owner):
         if any(job.ticket in each for each in tickets):
@@ -107,12 +108,14 @@ def give_back(tables: Tables, owner: str, tickets: Sequence[TicketRange], now: I
 
 
 def cascade(tables: Tables, limit: int, now: Instant) -> Consequences:
+    """Continues postponed work."""
     left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
     consequences = Change(tables, now, left_over=left_over, budget=limit).end()
     return structs.replace(consequences, more=bool(tables.postponed))
 
 
 def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pruned:
+    """Deletes what is past its retention."""
     over = (
         job
         for job in tables.finished.past_retention(retention, now)
@@ -138,6 +141,8 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
 
 
 def once(tables: Tables, tenant: str, key: str, ttl_us: Span, now: Instant, *, by: str | None = None) -> bool:
+    """Takes a key for a while. Returns whether the caller is the first one; a caller that names itself by `by` is
+    recognized when it asks again."""
     until, first = tables.once.get((tenant, key), (now, None))
     if until > now:
         return by is not None and by == first
@@ -162,7 +167,7 @@ def _end_each(
     limit: int,
     change: Change,
 ) -> None:
-    """Waiting jobs whose time is over."""
+    """Ends waiting jobs whose time is over."""
     for _ in range(limit):
         job = next_over(change.now)
         if job is None:
@@ -178,6 +183,7 @@ def _end_each(
 
 
 def _was_started(tables: Tables, job: JobRecord) -> bool:
-    """A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst."""
+    """Whether the worker had started this job. A job that it had only buffered does not count as crashed; if the worker
+    is unknown, the job has to count as one that ran."""
     worker = None if job.owner is None else tables.workers.get(job.owner)
     return worker is None or worker.started.covers(job.ticket)

@@ -1,4 +1,5 @@
-"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
+"""The operations of people on jobs: cancel, purge, end, retry and update. Each applies a rule of domain.jobs.operations
+to one record after another."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change, MemoryUnitOfWork
-from ropewalk.backends.workflow.completion import ended_from_outside
+from ropewalk.backends.workflow.completion import end_from_outside
 from ropewalk.backends.workflow.retry import retry_each
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.operations import PURGED, CancelStatus, EndRequest, RetryRequest, UpdateRequest
@@ -62,7 +63,7 @@ def end(tables: Tables, tenant: str, job_id: str, asked: EndRequest, now: Instan
     if job.terminal:
         return EndAnswer(id=job_id, state=job.state_at(now))
     change = Change(tables, now)
-    ended_from_outside(change.unit_of_work, change.propagation, job, asked)
+    end_from_outside(change.unit_of_work, change.propagation, job, asked)
     consequences = change.end()
     return EndAnswer(id=job_id, job=copied(job), state=job.state_at(now), consequences=consequences)
 

@@ -1,4 +1,4 @@
-"""Looking without touching. A scan over a tenant's jobs defines the answer; this store does just that."""
+"""The verbs that only read. Each is defined by a scan of a tenant's jobs, and that is how this store does it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ropewalk.ports.store.workflows import Dependency
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000
-"""of one tenant, queue and type"""
+"""The backlog of one tenant, queue and type is counted up to this number."""
 
 
 class MemoryReading:
-    """The verbs that read. Each is one of the functions below, under the lock of the store."""
+    """The verbs that only read. Each runs one of the functions below under the lock of the store."""
 
     _runtime: Runtime
     _tables: Tables
@@ -78,6 +78,7 @@ class MemoryReading:
 
 
 def everything(tables: Tables) -> list[JobRecord]:
+    """Returns copies of all jobs, in the order of their submission."""
     return [copied(tables.jobs[seq]) for seq in sorted(tables.jobs)]
 
 
@@ -171,6 +172,7 @@ def tenants_with(tables: Tables, ended: Status, types: Sequence[str]) -> list[st
 
 
 def live(tables: Tables, tenant: str) -> Iterator[JobRecord]:
+    """Yields all jobs of a tenant that have not finished."""
     yield from tables.lanes.waiting(tenant)
     yield from (job for job in tables.leases if job.tenant == tenant)
 
@@ -186,6 +188,7 @@ def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:
 
 
 def _parent(tables: Tables, edge: Edge) -> JobRecord | None:
+    """Returns the job at the other end of an edge: for a chain, its last member."""
     if edge.kind is ParentKind.MISSING:
         return None
     job = tables.jobs.get(edge.parent)
@@ -195,13 +198,15 @@ def _parent(tables: Tables, edge: Edge) -> JobRecord | None:
 
 
 def _comes_after(position: Position, cursor: Position | None, order: Order) -> bool:
+    """Whether a job comes after the cursor in this order."""
     if cursor is None:
         return True
     return position > cursor if order is Order.CREATED_ASC else position < cursor
 
 
 def _first(found: Iterable[JobRecord], order: Order, limit: int) -> list[JobRecord]:
-    """Jobs are kept in order of submission: only the other orders have to look at all of them."""
+    """Returns the first jobs in this order. They are stored in the order of their submission, so only the other orders
+    have to read all of them."""
     if order is Order.CREATED_ASC:
         return list(islice(found, limit))
     return heapq.nlargest(limit, found, key=lambda job: position_of(job, order))

@@ -1,4 +1,5 @@
-"""Quotas of tenants, and what came in under their rates. What waits is counted from the lanes whenever it is asked."""
+"""Quotas of tenants, and what was submitted under their rates. Waiting jobs are counted from the lanes whenever a
+number is needed."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from ropewalk.ports.store.submission import Submission
 
 
 class TenantQuotas:
+    """All quotas."""
+
     def __init__(self, lanes: Lanes, leases: Leases, limits: FlowLimits) -> None:
         self._lanes = lanes
         self._leases = leases

@@ -1,4 +1,4 @@
-"""Schedules: compare and set, with the jobs that a change brings under the same lock."""
+"""Schedules: a change is written only if the stored version is the expected one, and its jobs under the same lock."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def due_schedules(tables: Tables, *, after: Schedule | None, limit: int, now: In
 
 
 def _place(schedule: Schedule) -> tuple[Instant, str, str]:
+    """Returns the place of a schedule in the order in which schedules fire."""
     assert schedule.next_fire is not None, "it has not ended"
     return schedule.next_fire, schedule.tenant, schedule.name
 

@@ -1,4 +1,5 @@
-"""What was counted. Those who move jobs add to the minute; folding moves minutes that are there to where they stay."""
+"""Counters of the jobs that moved. They are collected by minute, and folded later into sums of minutes, of hours and of
+all time."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ Lane = tuple[str, str, str]
 
 
 class Counts:
+    """All counters."""
+
     def __init__(self) -> None:
         self._minutes: dict[Instant, CountersByLane[Lane]] = {}
-        """not folded yet"""
+        """The counters that are not folded yet, by minute."""
         self._folded: Folded[Lane] = {}
 
     def submitted(self, job: JobRecord) -> None:
@@ -34,7 +37,7 @@ class Counts:
         gone[job.status] = gone.get(job.status, 0) + 1
 
     def stats(self, tenant: str, query: StatsQuery, live: Iterable[JobRecord], now: Instant) -> Statistics:
-        """A scan over what is live says how many jobs are where; what has ended was counted."""
+        """Returns statistics. Open jobs are counted by a scan, finished ones from the counters."""
         window = Window.of(query, now)
         mine = (job for job in live if _wanted(query, tenant, _lane(job)))
         apart = Counter((_place(_lane(job)), job.state_at(now)) for job in mine)

@@ -1,4 +1,4 @@
-"""The store's verbs. Each is one change under one lock; what it does is in the module it names.
+"""The verbs of the store in memory. Each is one change under one lock, which one function makes in the module it names.
 
     submission   jobs come in                    operations   people change and end them
     claim        workers get them                queries      everybody reads them
@@ -8,7 +8,7 @@
     limits       how many at once, how often     statistics   what was counted
     quotas       how much one tenant may have    documents    what a service keeps beside the jobs
 
-All of them work on `tables`, through a unit of work where more than one job is concerned. What happens to a record is
+All of them work on `tables`, and through a unit of work if more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.
 """
 
@@ -73,7 +73,8 @@ from ropewalk.ports.store.workflows import (
 
 
 class MemoryStore(MemoryReading, MemoryDocuments, CompleteStore):
-    """`epoch` goes into every fence; raise it to outdate all leases given out before."""
+    """The store in memory. `epoch` is part of every fence: a store that is made with a higher epoch treats all earlier
+    leases as lost."""
 
     def __init__(self, runtime: Runtime, *, epoch: int = 0) -> None:
         self._runtime = runtime
@@ -98,10 +99,10 @@ class MemoryStore(MemoryReading, MemoryDocuments, CompleteStore):
         return self._notifier
 
     async def open(self) -> None:
-        """There is nothing to connect to."""
+        """Does nothing, because there is nothing to connect to."""
 
     async def close(self) -> None:
-        """What was accepted stays until the store itself is gone."""
+        """Accepted jobs stay until the store itself is gone."""
 
     async def clock(self) -> Instant:
         return self._runtime.now()
@@ -112,7 +113,7 @@ class MemoryStore(MemoryReading, MemoryDocuments, CompleteStore):
             return Examination(now=now, work=diagnosis.work(self._tables, now))
 
     def records(self) -> list[JobRecord]:
-        """The jobs of all tenants, in the order in which they were submitted. For tests, which look at everything."""
+        """Returns the jobs of all tenants, in the order of their submission, for tests."""
         with self._lock:
             return queries.everything(self._tables)
 
@@ -249,7 +250,7 @@ class MemoryStore(MemoryReading, MemoryDocuments, CompleteStore):
 
     async def steps(self, seq: int) -> list[StepRecord]:
         with self._lock:
-            return self._tables.mailbox.steps(seq)
+            return self._tables.steps.of(seq)
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
         with self._lock:

@@ -1,6 +1,6 @@
-"""Accepting jobs: each submission is judged whole before anything of it is written.
+"""Accepts jobs: each submission is judged before anything of it is written.
 
-Jobs that nothing is tied to take the short way; backends/workflow/submission.py knows about all the others.
+Plain jobs are written here directly; all others are judged by backends/workflow/submission.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ropewalk.ports.store.leases import Holder
 from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, SubmitAnswer
 
 Written: TypeAlias = list[tuple[JobRecord, bool]]
-"""(job, whether it was there before), one per submitted job"""
+"""For each submitted job, its record and whether it was there before."""
 
 
 def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> list[SubmitAnswer]:
@@ -39,7 +39,8 @@ def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> l
 
 
 class Submitting:
-    """One call's submissions: independent of one another, but what is written already counts."""
+    """The submissions of one call. They are independent of one another, but a later one finds what an earlier one has
+    written."""
 
     def __init__(self, tables: Tables, admission: Admission, now: Instant) -> None:
         self._tables = tables
@@ -49,7 +50,7 @@ class Submitting:
 
     def submit(self, submission: Submission) -> Written | RopewalkError:
         plain = submission.under is None and all(map(is_plain, submission.jobs))
-        written = self._submit_plain(submission.jobs) if plain else self._submit_tied(submission)
+        written = self._submit_plain(submission.jobs) if plain else self._submit_other(submission)
         if submission.skip_queue is not None and not isinstance(written, RopewalkError) and len(written) == 1:
             [(job, duplicate)] = written
             if not duplicate:
@@ -84,7 +85,7 @@ class Submitting:
         self._tables.register(job)
         self._tables.put_back(job, self._now)
 
-    def _submit_tied(self, submission: Submission) -> Written | RopewalkError:
+    def _submit_other(self, submission: Submission) -> Written | RopewalkError:
         change = self._begun()
         try:
             owner = None if submission.under is None else self._holder(submission.under)
@@ -109,7 +110,7 @@ class Submitting:
         return job
 
     def _lease(self, job: JobRecord, skip: SkipQueue) -> None:
-        """Hand a new job to its submitter at once, unless something stands in the way."""
+        """Leases a new job to the worker that submits it, unless a rule forbids that."""
         paused = (job.tenant, job.queue) in self._tables.paused
         in_time = job.deadline is None or job.deadline > self._now
         if job.ready_at(self._now) and in_time and not paused and self._has_room(job):
@@ -122,10 +123,10 @@ class Submitting:
                 lease_us=skip.lease_us,
                 now=self._now,
             )
-            self._begun().unit_of_work.flush()  # it counts as running for whoever is next
+            self._begun().unit_of_work.flush()  # From now on it counts as a running job.
 
     def _has_room(self, job: JobRecord) -> bool:
-        """Under the limits on it; if so, a place is taken."""
+        """Whether the limits on a job leave room; if they do, the room is used."""
         headroom = self._tables.limits.headroom([job.lane], self._now)
         if not headroom.admits(job.lane):
             return False
@@ -140,5 +141,6 @@ def _accepted(jobs: Sequence[NewJob], written: Written, now: Instant) -> list[Ac
 
 
 def _seen(job: JobRecord) -> JobRecord:
-    """What leaves the store is a copy; of a job that was not leased only facts leave it."""
+    """Returns the record for the answer. A record that leaves the store is a copy; of a job that was not leased, only
+    its facts leave the store."""
     return copied(job) if job.status is Status.RUNNING else job

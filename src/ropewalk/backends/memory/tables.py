@@ -1,7 +1,7 @@
-"""Everything the store holds, and where a job of each status is kept.
+"""Everything that the store contains, and in which index a job of each status is.
 
-A verb takes a job up, lets the domain change it and puts it back (unit_of_work.py does so for a whole transaction), so
-no verb can forget an index.
+A verb takes a job up, lets the domain change it and puts it back, so that no verb can forget an index. unit_of_work.py
+does that for a whole transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.statistics import Counts
-from ropewalk.backends.memory.steps import Mailbox
+from ropewalk.backends.memory.steps import StepsAndSignals
 from ropewalk.backends.workflow.unit_of_work import Item
 from ropewalk.domain.jobs.lease import StartedTickets
 from ropewalk.domain.jobs.order import TenantQueue
@@ -31,31 +31,33 @@ from ropewalk.ports.store.schedules import ScheduleRecord
 
 
 class Worker(Struct):
-    """A worker that made itself known, and which of its jobs have started."""
+    """A worker that has registered, and which of its jobs have started."""
 
     card: WorkerCard
     started: StartedTickets = StartedTickets()
     turn: int = 0
-    """Number of the claim that told this last."""
+    """The number of the claim from which this is known."""
 
 
 class Tables:
+    """The tables of one store."""
+
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.last_seq = 0
         self.jobs: dict[int, JobRecord] = {}
-        """by seq"""
+        """All jobs, by seq."""
         self.tenants: dict[str, dict[str, JobRecord]] = {}
-        """jobs by tenant and id, each tenant's in order of submission"""
+        """All jobs, by tenant and id; those of a tenant are in the order of their submission."""
         self.attempts: dict[int, list[AttemptRecord]] = {}
-        """by seq, like events; a plain job has neither"""
+        """The attempts that did not succeed, by seq. A plain job has no attempts and no events."""
         self.events: dict[int, list[EventRecord]] = {}
         self.lines: dict[int, dict[tuple[int, int], LogLine]] = {}
-        """logged by a job, by seq and then by (fence, position), in order"""
+        """The log lines, by seq and then by (fence, position), in order."""
         self.spawned: dict[tuple[str, str, str], JobRecord] = {}
-        """by (tenant, parent id, spawn key)"""
+        """The children with a spawn key, by (tenant, parent id, spawn key)."""
         self.continuations: dict[tuple[str, str], list[JobRecord]] = {}
-        """by (tenant, chain id), in order: every member of a chain but the first"""
+        """The members of each chain but the first, in order, by (tenant, chain id)."""
         self.keys = Keys()
         self.lanes = Lanes()
         self.leases = Leases()
@@ -64,16 +66,16 @@ class Tables:
         self.finished = Finished()
         self.edges = Edges()
         self.groups = Groups()
-        self.mailbox = Mailbox()
+        self.steps = StepsAndSignals()
         self.counts = Counts()
         self.postponed: deque[Item] = deque()
-        """what follows from endings and is left to `cascade`"""
+        """The work that is left to `cascade`."""
         self.paused: set[TenantQueue] = set()
         self.once: dict[tuple[str, str], tuple[Instant, str | None]] = {}
-        """(tenant, key) → until when it is taken"""
+        """For each (tenant, key), until when it is taken, and by whom."""
         self.workers: dict[str, Worker] = {}
         self.schedules: dict[tuple[str, str], ScheduleRecord] = {}
-        """by (tenant, name)"""
+        """The schedules, by (tenant, name)."""
         self.documents = Documents()
 
     def find(self, tenant: str, job_id: str) -> JobRecord | None:
@@ -81,7 +83,7 @@ class Tables:
         return None if jobs is None else jobs.get(job_id)
 
     def register(self, job: JobRecord) -> None:
-        """A new job can be found from now on. It is nowhere yet: put it back."""
+        """Adds a new job, so that it can be found. It is in no index until it is put back."""
         self.counts.submitted(job)
         self.jobs[job.seq] = job
         of_tenant = self.tenants.get(job.tenant)
@@ -94,7 +96,7 @@ class Tables:
             self.continuations.setdefault((job.tenant, job.chain_id), []).append(job)
 
     def remove(self, job: JobRecord) -> None:
-        """Forget a finished job and everything recorded about it."""
+        """Deletes a finished job and everything that is recorded about it."""
         self.counts.removed(job)
         self.finished.remove(job, job.status)
         self.keys.forget(job)
@@ -112,16 +114,17 @@ class Tables:
         self.lines.pop(job.seq, None)
         self.edges.remove_child(job.seq)
         self.groups.remove(job.seq)
-        self.mailbox.remove(job.seq)
+        self.steps.remove(job.seq)
 
     def take_up(self, job: JobRecord) -> None:
-        """A live job leaves its index, because it is about to change."""
+        """Removes an open job from its index, because it is about to change."""
         if job.status is Status.WAITING:
-            self.lanes.left(job)
+            self.lanes.take_up(job)
         else:
             self.leases.remove(job)
 
     def put_back(self, job: JobRecord, now: Instant) -> None:
+        """Adds a job to the index of its status."""
         if job.status is Status.WAITING:
             self.lanes.add(job, now)
         elif job.status is Status.RUNNING:
@@ -139,7 +142,7 @@ class Tables:
 
 
 def copied(job: JobRecord) -> JobRecord:
-    """What leaves the store: nobody outside can change what is kept."""
+    """Returns a copy for the caller of a verb, so that nobody outside of the store can change the stored record."""
     twin = structs.replace(job)
     if twin.tags:
         twin.tags = dict(twin.tags)

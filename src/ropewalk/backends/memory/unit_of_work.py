@@ -1,9 +1,8 @@
-"""One verb's changes to the tables. Under the store's lock everything is done in place; what was taken goes back last.
+"""The unit of work of the store in memory: the changes of one verb to the tables.
 
-A taken record is in no index until `flush`, so it is put back once however often it changed. Finished jobs stay where
-they are, in the order they finished, unless they finish anew.
-
-One verb's change to more than one plain job: its unit of work, what follows from it, and how it ends.
+Under the lock of the store, everything is changed in place. A record that was taken is in no index until `flush`, so it
+is put back only once, however often it changed. Finished jobs stay in their index, in the order in which they finished,
+unless they finish again.
 """
 
 from __future__ import annotations
@@ -30,16 +29,19 @@ from ropewalk.ports.store.consequences import Consequences, Moved
 
 
 class MemoryUnitOfWork(UnitOfWork):
+    """The records that one verb changes."""
+
     def __init__(self, tables: Tables, now: Instant) -> None:
         self._tables = tables
         self._now = now
         self._taken: dict[int, JobRecord] = {}
-        """live or new, by seq: in no index"""
+        """The open or new jobs that were taken, by seq. They are in no index."""
         self._finished: dict[int, tuple[JobRecord, Status, Instant | None]] = {}
-        """taken when they had finished already: with which status, and when"""
+        """The jobs that were finished when they were taken, with their status and the time at which they had
+        finished."""
 
     def passes_over(self, kind: RecordKind, number: int) -> bool:
-        """Never: there are no stored rows here that something else could have damaged."""
+        """Returns False, because there are no stored rows here that could be damaged."""
         return False
 
     @property
@@ -47,7 +49,7 @@ class MemoryUnitOfWork(UnitOfWork):
         return self._now
 
     def flush(self) -> None:
-        """The verb, or this part of it, is done: everything taken is where it belongs again."""
+        """Puts every job that was taken into its index."""
         for job, status, finished_at in self._finished.values():
             if (job.status, job.finished_at) != (status, finished_at):
                 self._tables.finished.remove(job, status)
@@ -100,7 +102,7 @@ class MemoryUnitOfWork(UnitOfWork):
             self._taken[job.seq] = job
 
     def took(self, job: JobRecord) -> None:
-        """The same for one that left its index already."""
+        """Takes a job that has left its index already."""
         self._taken[job.seq] = job
 
     def record(self, job: JobRecord, effects: Effects) -> None:
@@ -114,7 +116,7 @@ class MemoryUnitOfWork(UnitOfWork):
 
     # ── keys
 
-    def key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None:
+    def find_key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None:
         return self._tables.keys.find((tenant, job_type, key))
 
     def put_key(self, held: KeyRecord) -> None:
@@ -158,7 +160,7 @@ class MemoryUnitOfWork(UnitOfWork):
     def add_scope(self, scope: Scope) -> None:
         self._tables.groups.add(scope)
 
-    def keep(self, root: int, seq: int, contribution: Contribution) -> None:
+    def keep_contribution(self, root: int, seq: int, contribution: Contribution) -> None:
         self._tables.groups.contributions.setdefault(root, []).append(contribution)
 
     # ── later
@@ -173,23 +175,25 @@ class MemoryUnitOfWork(UnitOfWork):
             groups.orphans[orphan.id] = UnreportedOrphan(orphan)
 
     def forget_steps(self, job: JobRecord) -> None:
-        self._tables.mailbox.forget_steps(job.seq)
+        self._tables.steps.forget_steps(job.seq)
 
 
 class Change:
+    """A change of one verb that concerns more than one plain job: its unit of work and its consequences."""
+
     def __init__(self, tables: Tables, now: Instant, *, left_over: Iterable[Item] = (), budget: int = BUDGET) -> None:
         self.now = now
         self.unit_of_work = MemoryUnitOfWork(tables, now)
         self.propagation = Propagation(self.unit_of_work, budget)
-        self.propagation.go_on(left_over)
+        self.propagation.resume(left_over)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:
-        """The store itself moved this job: that is told, too."""
+        """Propagates the end of a job that the store itself moved, and reports it among the consequences."""
         self.propagation.moved.append(Moved(job=job, move=effects.move))
         self.propagation.ended(job, effects)
 
     def end(self) -> Consequences:
-        """What follows happens, everything is put back, and what leaves the store are copies."""
+        """Does what follows from the change, and puts all jobs back. The consequences contain copies."""
         consequences = self.propagation.run()
         self.unit_of_work.flush()
         if not consequences.moved:

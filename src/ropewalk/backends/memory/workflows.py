@@ -1,7 +1,5 @@
-"""Groups as people see them: cancelled as a whole, waited for, counted, and told about when nobody waits.
-
-Steps and signals: what a handler keeps of itself between attempts, and what is sent to it from outside.
-"""
+"""The verbs of workflows: groups are cancelled, awaited and read, orphan groups are taken, signals are sent, and steps
+are recorded."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> lis
     until = now + ORPHANS_RECORDED_FOR
     if tables.groups.orphans_recorded_until < until - ORPHANS_RENEWED_AFTER:
         tables.groups.orphans_recorded_until = until
-    # One that is hidden for longer than it could be was told, or came, while the clock was ahead.
+    # An orphan group that is hidden for longer than possible was taken or closed before the clock was set back.
     due = (
         unreported
         for unreported in tables.groups.orphans.values()
@@ -72,7 +70,8 @@ def contributions(tables: Tables, tenant: str, group_id: str) -> list[GroupContr
 
 
 def _open_root(tables: Tables, tenant: str, group_id: str, now: Instant) -> JobRecord | None:
-    """The root; one that queued nothing yet gets its scope, for the mark to be on it."""
+    """Returns the root of a group. A root that has queued nothing yet gets its scope, so that the group can be
+    marked."""
     root = tables.find(tenant, group_id)
     if root is not None and not root.terminal and root.scope_id is None:
         unit_of_work = MemoryUnitOfWork(tables, now)
@@ -87,7 +86,7 @@ def _root_scope(tables: Tables, tenant: str, group_id: str) -> Scope | None:
 
 
 def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecord:
-    """Every scope counts its members, so only the root is left to count."""
+    """Returns a group. Every scope counts its members, so only the root is counted in addition."""
     total = ScopeChange(scope=kept.id)
     if root.terminal:
         total.count(root.status)
@@ -112,7 +111,7 @@ def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecor
 def signal(
     tables: Tables, tenant: str, job_id: str, name: str, value: bytes | None, *, now: Instant, once: str | None
 ) -> SignalAnswer:
-    """Under the key `once` it is put only once."""
+    """Sends a signal to a job. A signal with the key `once` is stored only once."""
     job = tables.find(tenant, job_id)
     if job is None:
         return SignalAnswer.NOT_FOUND
@@ -121,7 +120,7 @@ def signal(
         return SignalAnswer.DUPLICATE if sent_before else SignalAnswer.ALREADY_COMPLETE
     if once is not None and not maintenance.once(tables, tenant, once, SIGNAL_KNOWN_FOR, now):
         return SignalAnswer.DUPLICATE
-    tables.mailbox.post(job.seq, name, value)
+    tables.steps.add_signal(job.seq, name, value)
     unit_of_work = MemoryUnitOfWork(tables, now)
     unit_of_work.take(job)
     delivered = gate.signalled(job, name, now)
@@ -133,7 +132,7 @@ def record_step(tables: Tables, holder: Holder, step: StepRecord) -> StepAnswer:
     lost = _loss(tables, holder)
     if lost is not None:
         return StepAnswer(lost=lost)
-    held = tables.mailbox.step(holder.seq, step.position)
+    held = tables.steps.at(holder.seq, step.position)
     if held is None or not held.finished:
         _keep(tables, holder, step)
     return StepAnswer()
@@ -143,12 +142,12 @@ def take_signal(tables: Tables, holder: Holder, step: StepRecord, name: str) -> 
     lost = _loss(tables, holder)
     if lost is not None:
         return StepAnswer(lost=lost)
-    held = tables.mailbox.step(holder.seq, step.position)
+    held = tables.steps.at(holder.seq, step.position)
     if held is not None and held.finished:
-        return StepAnswer(taken=held)  # asked again because the answer was lost: one wait takes one signal
-    if not tables.mailbox.holds(holder.seq, name):
+        return StepAnswer(taken=held)  # The first answer was lost. The wait has taken its signal and takes no other.
+    if not tables.steps.has_signal(holder.seq, name):
         return StepAnswer()
-    taken = structs.replace(step, value=tables.mailbox.take(holder.seq, name), finished=True)
+    taken = structs.replace(step, value=tables.steps.take_signal(holder.seq, name), finished=True)
     _keep(tables, holder, taken)
     return StepAnswer(taken=taken)
 
@@ -158,5 +157,5 @@ def _loss(tables: Tables, holder: Holder) -> LossReason | None:
 
 
 def _keep(tables: Tables, holder: Holder, step: StepRecord) -> None:
-    tables.mailbox.keep(holder.seq, step)
+    tables.steps.put(holder.seq, step)
     tables.jobs[holder.seq].flags |= STEPPED

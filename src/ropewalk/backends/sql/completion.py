@@ -21,7 +21,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import CounterBook, Done
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
-from ropewalk.backends.workflow.completion import Prepared
+from ropewalk.backends.workflow.completion import PreparedPlan
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import SETTLES_ALONE, SETTLES_IN_SCOPE
@@ -123,7 +123,7 @@ class Settling:
             return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
         prepared = None
         if asked.move is _COMPLETE and asked.plan is not None:
-            prepared = Prepared(self._unit_of_work, job, asked.plan)
+            prepared = PreparedPlan(self._unit_of_work, job, asked.plan)
             refused = prepared.refusal()
             if refused is not None:
                 return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
@@ -167,7 +167,7 @@ class Settling:
             if root is not None:
                 root.value = contribute(root.value, contribution)
                 if contribution.reducer in KEPT_ONE_BY_ONE:
-                    self._unit_of_work.keep(root.id, seq, contribution)
+                    self._unit_of_work.keep_contribution(root.id, seq, contribution)
 
 
 def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:

@@ -154,7 +154,7 @@ class SqlUnitOfWork(UnitOfWork):
 
     # ── keys
 
-    def key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None:
+    def find_key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None:
         return self._keys.find((tenant, job_type, key))
 
     def put_key(self, held: KeyRecord) -> None:
@@ -203,7 +203,7 @@ class SqlUnitOfWork(UnitOfWork):
     def add_scope(self, scope: Scope) -> None:
         self._scopes.add(scope)
 
-    def keep(self, root: int, seq: int, contribution: Contribution) -> None:
+    def keep_contribution(self, root: int, seq: int, contribution: Contribution) -> None:
         self._scopes.keep(root, seq, contribution)
 
     # ── later

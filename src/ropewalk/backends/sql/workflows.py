@@ -17,7 +17,7 @@ from ropewalk.backends.sql.records import Pieces, load
 from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
-from ropewalk.backends.workflow.completion import ended_from_outside
+from ropewalk.backends.workflow.completion import end_from_outside
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import is_whole_group, scope_of
 from ropewalk.domain.jobs.operations import EndRequest
@@ -111,7 +111,7 @@ def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) ->
     if job.status is Status.RUNNING:
         tx.run(tx.sql.bump_control)  # its holder hears of it soon
     propagation = Propagation(unit_of_work)
-    ended_from_outside(unit_of_work, propagation, job, asked)
+    end_from_outside(unit_of_work, propagation, job, asked)
     consequences = propagation.run()
     unit_of_work.flush()
     return EndAnswer(id=job_id, job=job, state=job.state_at(tx.now), consequences=consequences)
@@ -167,7 +167,7 @@ def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work, limit)
     taken = unit_of_work.take_postponed(limit)
-    propagation.go_on(taken)
+    propagation.resume(taken)
     consequences = propagation.run()
     unit_of_work.flush()
     if tx.passed_over:  # what was put off because of that is there for ever, and no reason to go on at once

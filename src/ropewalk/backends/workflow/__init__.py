@@ -1,1 +1,2 @@
-"""Workflow rules shared by the stores that decide inside their own transaction; each brings a unit of work."""
+"""The rules of workflows that all stores share. Each store calls them inside its own transaction, which it offers as a
+unit of work."""

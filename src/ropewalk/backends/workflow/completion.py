@@ -1,4 +1,4 @@
-"""Completing a job that leaves more than a result: children, a continuation, a contribution to its group's value."""
+"""Completes a job that leaves more than a result: children, a continuation, or a contribution to its group's value."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, TAKE_THE_RESUL
 from ropewalk.errors import Conflict, RopewalkError
 
 
-def ended_from_outside(unit_of_work: UnitOfWork, propagation: Propagation, job: JobRecord, asked: EndRequest) -> None:
-    """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
+def end_from_outside(unit_of_work: UnitOfWork, propagation: Propagation, job: JobRecord, asked: EndRequest) -> None:
+    """Ends a job on behalf of somebody outside, with all consequences. Its result contributes to the value of its group
+    like any other."""
     unit_of_work.take(job)
     effects = operations.end(job, asked, unit_of_work.now)
     if asked.result is not None:
         value = Contribution(type=job.type, value=asked.result)
-        Prepared(unit_of_work, job, CompletionPlan(contribution=value)).write(propagation)
+        PreparedPlan(unit_of_work, job, CompletionPlan(contribution=value)).write(propagation)
     propagation.ended(job, effects)
 
 
-class Prepared:
-    """A completion plan found possible, before anything is written. `write` it after the job completed."""
+class PreparedPlan:
+    """A plan that is checked before anything is written. `write` is called after the job was completed."""
 
     def __init__(self, unit_of_work: UnitOfWork, job: JobRecord, plan: CompletionPlan) -> None:
         self._unit_of_work = unit_of_work
@@ -40,10 +41,12 @@ class Prepared:
 
     @property
     def continues(self) -> bool:
+        """Whether the chain of the job goes on."""
         return self._next is not None
 
     def refusal(self) -> RopewalkError | None:
-        """Why it cannot be written: an unknown dependency, a conflicting id, a fold over an outdated value."""
+        """Returns why the plan cannot be written, such as an unknown dependency, a conflicting id, or a fold over an
+        outdated value; None if it can."""
         try:
             if self._plan.contribution is not None:
                 self._check_fold(self._plan.contribution)
@@ -57,7 +60,7 @@ class Prepared:
         return None
 
     def write(self, propagation: Propagation) -> None:
-        """The job is completed already; its own ending is passed on after this."""
+        """Writes the plan. The job is completed already, and its own end is propagated after this."""
         if self._children is not None:
             propagation.written(self._children)
         if self._next is not None:
@@ -66,7 +69,8 @@ class Prepared:
             self._contribute(self._plan.contribution)
 
     def _head(self) -> JobRecord | None:
-        """None: it was deleted, and its scope with it. The chain goes on without being counted."""
+        """Returns the first member of the chain; None if it was deleted, and its scope with it. Then the chain goes on
+        without being counted."""
         if not self._job.chain_index:
             return self._job
         heads = self._unit_of_work.load([chain_head(self._job)])
@@ -84,7 +88,8 @@ class Prepared:
             raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
 
     def _continue(self, draft: Draft, propagation: Propagation) -> None:
-        """(chain, index) is unique, and a job continues only once: when it completes."""
+        """Adds the next member to the chain. A pair of chain and index is unique, because a job continues only once,
+        when it completes."""
         job = self._job
         self._unit_of_work.take(job)
         [(following, _)] = draft.answers()
@@ -109,7 +114,8 @@ class Prepared:
             raise Conflict(f"the group's value is at version {version}, this was folded over {added.expected_version}")
 
     def _contribute(self, added: Contribution) -> None:
-        """The group of a job alone has no value of its own: it is the job's result, unless it asks for a fold."""
+        """Adds the contribution to the value of the group. A group of a single job has no value of its own but the
+        result of the job, unless the contribution is folded."""
         root = root_scope(self._unit_of_work, self._job)
         if root is None:
             if self._job.scope_id is not None or added.reducer in TAKE_THE_RESULT:
@@ -117,7 +123,7 @@ class Prepared:
             root = scope_of(self._unit_of_work, self._job)
         root.value = contribute(root.value, added)
         if added.reducer in KEPT_ONE_BY_ONE:
-            self._unit_of_work.keep(root.id, self._job.seq, added)
+            self._unit_of_work.keep_contribution(root.id, self._job.seq, added)
 
 
 def _same_key(child: NewJob, job: JobRecord) -> bool:

@@ -1,8 +1,8 @@
-"""Which record was at fault when a rule of the domain raised an error that nobody expects.
+"""Finds the record that was at fault when a rule of the domain raised an unexpected error.
 
-A transaction often changes many records, most of which have nothing to do with one another. So whoever changes them one
-by one says which one is at hand (`blaming`), and the error carries that with it. The store then does the same work
-again and passes over that record (backends/sql/connection_thread.py): it stays as it is, and all others go on.
+A transaction often changes many records, most of which have nothing to do with one another. Code that changes them one
+by one says which of them it is changing (`blaming`), and an error carries this record with it. The store then does the
+same work again and passes over the record (backends/sql/connection_thread.py): it stays as it is, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _CULPRIT: Final = "ropewalk_culprit"
 
 
 class Culprit(NamedTuple):
+    """A record whose change raised an unexpected error."""
+
     kind: RecordKind
     number: int
     """The `seq` of the job, or the id of the scope."""
@@ -30,13 +32,14 @@ class Culprit(NamedTuple):
 
 
 def is_unexpected(error: BaseException) -> bool:
-    """Whether it is an error that code of ours raises where it met what it rules out."""
+    """Whether the error is one that code raises when it meets a situation that it rules out."""
     return isinstance(error, _UNEXPECTED) and not isinstance(error, RopewalkError)
 
 
 @contextmanager
 def blaming(kind: RecordKind, number: int, name: str) -> Generator[None]:
-    """An unexpected error that is raised inside is blamed on this record, unless another one is blamed already."""
+    """Blames unexpected errors that are raised inside this context on a record, unless another one is blamed
+    already."""
     try:
         yield
     except Exception as error:
@@ -47,12 +50,13 @@ def blaming(kind: RecordKind, number: int, name: str) -> Generator[None]:
 
 
 def culprit_of(error: BaseException) -> Culprit | None:
+    """Returns the record that is blamed for an error; None if there is none."""
     found: Culprit | None = vars(error).get(_CULPRIT)
     return found
 
 
 def change_each(unit_of_work: UnitOfWork, jobs: Iterable[JobRecord], change: Callable[[JobRecord], object]) -> None:
-    """Change these jobs one after another, but for those that this transaction passes over."""
+    """Changes these jobs one after another, except those that this transaction passes over."""
     for job in jobs:
         if not unit_of_work.passes_over("job", job.seq):
             with blaming("job", job.seq, f"job {job.id}"):

@@ -1,4 +1,4 @@
-"""What a new job may depend on, and which of its parents have ended already."""
+"""Finds the jobs that a new job depends on, and how those of them that have ended did so."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from ropewalk.errors import InvalidInput, LimitExceeded, NotFound
 
 
 class Parent(Struct, frozen=True):
-    """One entry of depends_on. `job` is None where it is missing; of a chain it is the first member."""
+    """One entry of depends_on. `job` is None if it does not exist; for a chain, it is the first member."""
 
     ref: ParentRef
     job: JobRecord | None
     ending: Ending | None
-    """None while it has not ended"""
+    """How it ended; None if it has not."""
     failure: str | None = None
-    """What ended and why, where that is not the job alone. See ParentEnd."""
+    """What ended and why, if that is not the job alone (see ParentEnd)."""
 
     def edge(self, seq: int, position: int) -> Edge:
+        """Returns the edge from a child to this parent."""
         kind = ParentKind.MISSING if self.job is None else self.ref.kind
         # A missing parent has no number: its place among the others keeps the edge apart from them.
         parent = -1 - position if self.job is None else self._number(self.job)
@@ -33,21 +34,22 @@ class Parent(Struct, frozen=True):
         return Edge(kind=kind, parent=parent, parent_id=parent_id, seq=seq, position=position, ending=self.ending)
 
     def _name(self, job: JobRecord) -> str:
-        """A chain is named after its first member, even where that was deleted."""
+        """A chain is named after its first member, even if that was deleted."""
         return job.chain_id or job.id if self.ref.kind is ParentKind.CHAIN else job.id
 
     def _number(self, job: JobRecord) -> int:
-        """A chain is resolved by the number of its first member, even where that was deleted."""
+        """A chain has the number of its first member, even if that was deleted."""
         return chain_head(job) if self.ref.kind is ParentKind.CHAIN else job.seq
 
 
 def parents_of(new: NewJob) -> Sequence[ParentRef]:
-    """What this job waits for, as it was named."""
+    """Returns what a new job waits for."""
     return () if new.gate is None else new.gate.parents
 
 
 def found(unit_of_work: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
-    """Every parent, in order, each once. `drafted` are the jobs submitted together with this one. Raises NotFound."""
+    """Returns every parent once, in order. `drafted` are the jobs that are submitted together with this one. Raises
+    NotFound."""
     outside = unit_of_work.find_shared(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
     parents: dict[tuple[ParentKind, str], Parent] = {}
     for ref in gate.parents:
@@ -65,9 +67,10 @@ def found(unit_of_work: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping
 def check_inside(
     unit_of_work: UnitOfWork, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]
 ) -> None:
-    """From inside a group only siblings and older groups: whatever is queued later, nothing can wait for itself.
+    """Raises InvalidInput if a job inside of a group depends on anything but siblings and jobs of older groups: so
+    whatever is queued later, no job can wait for itself.
 
-    `siblings` are the ids submitted together with this one.
+    `siblings` are the ids of the jobs that are submitted together with this one.
     """
     for parent in parents:
         job = parent.job
@@ -82,6 +85,7 @@ def check_inside(
 
 
 def depth_below(parents: list[Parent], depth_max: int) -> int:
+    """Returns how many dependencies are below a job with these parents. Raises LimitExceeded."""
     depth = 1 + max((parent.job.depth for parent in parents if parent.job is not None), default=0)
     if depth > depth_max:
         raise LimitExceeded(f"depends_on: {depth} dependencies deep, over {depth_max}", field="depends_on")
@@ -89,17 +93,19 @@ def depth_below(parents: list[Parent], depth_max: int) -> int:
 
 
 def ends(parents: list[Parent]) -> list[ParentEnd]:
+    """Returns how those parents ended that have ended."""
     return [ParentEnd(each.ref.id, each.ending, each.failure) for each in parents if each.ending is not None]
 
 
 def highest_priority(parents: list[Parent]) -> int | None:
+    """Returns the highest priority of the parents; None if there are none."""
     return max((parent.job.priority for parent in parents if parent.job is not None), default=None)
 
 
 def endings_now(unit_of_work: UnitOfWork, tenant: str, edges: Sequence[Edge]) -> list[Ending | None]:
-    """How the parents behind these edges of one job ended, as of now; None is a parent that is open, or open again.
+    """Returns how the parents of one job ended, as of now; None for a parent that is open, or open again.
 
-    An edge that is not resolved stays so, even if its parent has ended: then that is deferred work, which follows.
+    An edge that is not resolved stays so even if its parent has ended, because postponed work will resolve it.
     """
     ended = [edge for edge in edges if edge.ending is not None and edge.kind is not ParentKind.MISSING]
     jobs = unit_of_work.find_shared(tenant, [edge.parent_id for edge in ended])
@@ -108,7 +114,7 @@ def endings_now(unit_of_work: UnitOfWork, tenant: str, edges: Sequence[Edge]) ->
 
 
 def _ending_now(unit_of_work: UnitOfWork, edge: Edge, job: JobRecord | None) -> Ending | None:
-    """A parent that was deleted counts as it had ended."""
+    """A parent that was deleted keeps the ending that it had."""
     if job is None or job.seq != edge.parent:
         return edge.ending
     parent = _parent(unit_of_work, ParentRef(edge.kind, job.id), job)
@@ -116,10 +122,10 @@ def _ending_now(unit_of_work: UnitOfWork, edge: Edge, job: JobRecord | None) -> 
 
 
 def resolve_now(unit_of_work: UnitOfWork, left: Resolve) -> Resolve | None:
-    """Deferred work as it is due by now; None where the parent is open again.
+    """Returns postponed work as it is due by now; None if the parent is open again.
 
-    The edges that are not resolved yet are those of its last end: before a retry without cascade all are resolved, and
-    with cascade they wait for the new run.
+    The edges that are still unresolved belong to the parent's last end: a retry without cascade is possible only when
+    all are resolved, and after one with cascade they wait for the new run.
     """
     for job in unit_of_work.load([left.parent]):
         parent = _parent(unit_of_work, ParentRef(left.kind, job.id), job)
@@ -155,7 +161,8 @@ def _chain(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     first = job if job.id == job.chain_id else unit_of_work.find_shared(job.tenant, [job.chain_id]).get(job.chain_id)
     tail = unit_of_work.chain_tail(job.tenant, job.chain_id) or job
     if tail.flags & CONTINUED:
-        return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it
+        # The member that ended the chain was deleted, and its ending with it.
+        return Parent(ref, None, Ending.COMPLETED)
     if not tail.terminal:
         return Parent(ref, first or job, None)
     return Parent(ref, first or job, ending_of(tail.status), chain_failure(tail, job.chain_id))

@@ -1,8 +1,9 @@
-"""What follows from an ending: edges resolve, gates open or are doomed, scopes close, and that again has consequences.
+"""Propagates the end of a job: edges are resolved, gates open or can no longer open, and scopes close, which has
+consequences in turn.
 
-A worklist, in rounds, each reading and writing for all its items at once. It stops at a budget and leaves the rest to
-`cascade`, so that a fan-out of any size never makes one transaction long. Every item is safe to take up later: edges
-are resolved once, and what a scope has to count is in the item alone.
+The work is done in rounds, each of which reads and writes for all of its items together. It stops at a budget and
+leaves the rest to `cascade`, so that a fan-out of any size does not make one transaction long. Every item may be
+postponed: edges are resolved only once, and an item contains everything that a scope has to count.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.consequences import ClosedGroup, Consequences, Moved
 
 BUDGET: Final = 1000
-"""edges and scopes in one transaction"""
+"""One transaction resolves and changes this many edges and scopes at most."""
 _PLACE: Final = attrgetter("seq", "position")
 
 
 def both(first: Consequences, then: Consequences) -> Consequences:
-    """The consequences of two changes in one transaction."""
+    """Joins the consequences of two changes in one transaction."""
     return Consequences(
         moved=first.moved + then.moved,
         ready=first.ready + then.ready,
@@ -43,21 +44,22 @@ def both(first: Consequences, then: Consequences) -> Consequences:
 
 
 class Propagation:
-    """One transaction's consequences. Feed it with `ended` and `add`, then `run` it once."""
+    """The consequences of one transaction. The caller adds endings by `ended` and `add`, and then calls `run` once."""
 
     def __init__(self, unit_of_work: UnitOfWork, budget: int = BUDGET) -> None:
         self._unit_of_work = unit_of_work
         self._budget = budget
         self._resolve: dict[tuple[ParentKind, int], Resolve] = {}
         self._changes: dict[int, ScopeChange] = {}
-        self._put_off: dict[tuple[ParentKind | None, int], Item] = {}
-        """what concerns records that this transaction passes over: it is tried again by a later one"""
+        self._deferred: dict[tuple[ParentKind | None, int], Item] = {}
+        """Work that concerns records which this transaction passes over. A later transaction tries it again."""
         self.moved: list[Moved] = []
         self._ready: set[str] = set()
         self._closed: list[ClosedGroup] = []
 
     def ended(self, job: JobRecord, effects: Effects, *, continued: bool = False) -> None:
-        """A job ended: its attempt and event are recorded, its compensation queued, its ending passed on."""
+        """Records the end of a job: its attempt and event are written, its compensation is submitted, and its end is
+        propagated."""
         self._unit_of_work.record(job, effects)
         if effects.compensation is not None:
             self.queue([effects.compensation], job)
@@ -68,20 +70,22 @@ class Propagation:
             self._ready.add(job.queue)
 
     def released(self, job: JobRecord) -> None:
-        """A pending job became ready by itself: no move, but worth a hint."""
+        """Notes that a pending job has become ready. This is no move, but workers should look for it."""
         self._ready.add(job.queue)
 
     def queue(self, jobs: Sequence[NewJob], owner: JobRecord) -> None:
-        """Jobs written under one that is ending; they were judged before, or cannot be refused."""
+        """Submits jobs under a job that is ending. They were judged before, or cannot be refused."""
         draft = Draft(self._unit_of_work, jobs, owner)
         draft.judge()
         self.written(draft)
 
     def written(self, draft: Draft) -> None:
-        for born in draft.write():
-            self._born(born)
+        """Writes a draft, and propagates the ends of its jobs that end at once."""
+        for ended in draft.write():
+            self._ended_at_once(ended)
 
     def add(self, items: Iterable[Item]) -> None:
+        """Adds work to be done by `run`."""
         for item in items:
             if isinstance(item, Resolve):
                 self._resolve[item.kind, item.parent] = item
@@ -90,8 +94,9 @@ class Propagation:
             else:
                 self._changes[item.scope] = item
 
-    def go_on(self, items: Iterable[Item]) -> None:
-        """Take up what earlier transactions left. A parent may have been retried since, so its ending is read again."""
+    def resume(self, items: Iterable[Item]) -> None:
+        """Takes up work that earlier transactions left. A parent may have been retried since, so its ending is read
+        again."""
         left = list(items)
         self._unit_of_work.load([item.parent for item in left if isinstance(item, Resolve)])
         for item in left:
@@ -100,29 +105,31 @@ class Propagation:
                 self.add([due])
 
     def run(self) -> Consequences:
+        """Does the work and returns its consequences."""
         while (self._resolve or self._changes) and self._budget > 0:
             self._resolve_edges()
             self._change_scopes()
         left: list[Item] = [*self._resolve.values(), *self._changes.values()]
-        if left or self._put_off:
-            self._unit_of_work.postpone([*left, *self._put_off.values()])
+        if left or self._deferred:
+            self._unit_of_work.postpone([*left, *self._deferred.values()])
         return Consequences(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
 
-    def _born(self, born: Ended) -> None:
-        self.ended(born.job, born.effects)
-        if born.job.terminal:
-            self.moved.append(Moved(job=born.job, move=born.effects.move))
+    def _ended_at_once(self, ended: Ended) -> None:
+        self.ended(ended.job, ended.effects)
+        if ended.job.terminal:
+            self.moved.append(Moved(job=ended.job, move=ended.effects.move))
 
     def _resolve_edges(self) -> None:
         asked = self._resolve
         if not asked or self._budget <= 0:
             return
-        # Of parents that end together the first in depends_on is the one a doomed job names, in every store.
+        # If several parents end together, the error of a doomed job names the first of them in depends_on, in every
+        # store.
         edges = sorted(self._unit_of_work.waiting_edges(list(asked), self._budget), key=_PLACE)
         exhausted = len(edges) >= self._budget
         self._budget -= len(edges)
         edges = [edge for edge in edges if not self._passed_over(edge)]
-        # Where the budget cut it short, all of them stay: asking again finds only what is left.
+        # If the budget is used up, all of them stay: another query finds only the edges that are left.
         self._resolve = dict(asked) if exhausted else {}
         by_ending: defaultdict[Ending, list[Edge]] = defaultdict(list)
         by_child: defaultdict[int, list[ParentEnd]] = defaultdict(list)
@@ -138,7 +145,7 @@ class Propagation:
     def _passed_over(self, edge: Edge) -> bool:
         if not self._unit_of_work.passes_over("job", edge.seq):
             return False
-        self._put_off[edge.kind, edge.parent] = self._resolve[edge.kind, edge.parent]
+        self._deferred[edge.kind, edge.parent] = self._resolve[edge.kind, edge.parent]
         return True
 
     def _parents_ended(self, job: JobRecord, ends: Sequence[ParentEnd]) -> None:
@@ -146,7 +153,7 @@ class Propagation:
         waited = job.unmet > 0
         effects = gate.parents_ended(job, ends, self._unit_of_work.now)
         if effects is not None:
-            self._born(Ended(job, effects))
+            self._ended_at_once(Ended(job, effects))
         elif waited and not job.unmet:
             self._ready.add(job.queue)
 
@@ -155,17 +162,17 @@ class Propagation:
         held = self._unit_of_work.scopes(changes)
         self._budget -= len(changes)
         for scope_id, changed in changes.items():
-            scope = held.get(scope_id)  # None: its root was deleted, nobody counts any more
+            scope = held.get(scope_id)  # It is None if its root was deleted, so that nobody counts any more.
             if scope is None:
                 continue
             if self._unit_of_work.passes_over("scope", scope_id):
-                self._put_off[None, scope_id] = self._with_what_was_put_off(changed)
+                self._deferred[None, scope_id] = self._with_deferred(changed)
                 continue
             with blaming("scope", scope_id, f"group {scope.group_id}"):
                 self._change_scope(scope, changed)
 
-    def _with_what_was_put_off(self, changed: ScopeChange) -> ScopeChange:
-        before = self._put_off.get((None, changed.scope))
+    def _with_deferred(self, changed: ScopeChange) -> ScopeChange:
+        before = self._deferred.get((None, changed.scope))
         if isinstance(before, ScopeChange):
             changed.add(before)
         return changed
@@ -175,6 +182,8 @@ class Propagation:
             self._closes(scope)
 
     def _closes(self, scope: Scope) -> None:
+        """Propagates that a scope has closed: to jobs that wait for its tree and to the scope above, or, for a root, to
+        those who wait for the group."""
         self.add([Resolve(ParentKind.TREE, scope.id, scope.owner_id, scope.ending, scope.failure)])
         if scope.parent is not None:
             above = ScopeChange(scope=scope.parent)

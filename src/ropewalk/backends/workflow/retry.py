@@ -1,6 +1,6 @@
-"""A finished job starts over: the scopes that counted its end count it as open again, up to the group's root.
+"""Starts finished jobs again: the scopes that counted their ends count them as open again, up to the group's root.
 
-A job that never started is put back behind its gate, by its own retry and by that of a parent with cascade.
+A job that never started is put back behind its gate, both by its own retry and by that of a parent with cascade.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ Endings: TypeAlias = list[tuple[Edge, Ending | None]]
 def retry_each(
     unit_of_work: UnitOfWork, jobs: Mapping[str, JobRecord], ids: Sequence[str], asked: RetryRequest
 ) -> list[RetryAnswer]:
-    """Retry these jobs, in any order: a gate that is shut may be able to open when others of them have been retried.
+    """Retries these jobs, in any order: a gate that is closed may be able to open after others of them were retried.
 
-    Parents come first as far as the depth of a job tells. It does not know of jobs that were queued under a parent
-    later, so what was refused is tried again as long as anything else was not, and gates are looked at once more.
+    Parents come first, as far as the depth of a job shows that. The depth does not know of jobs that were queued under
+    a parent later. So refused jobs are tried again as long as any other one was retried, and at the end the gates are
+    checked once more.
     """
     refusals: dict[int, str | None] = {}
     left = sorted((place for place, each in enumerate(ids) if each in jobs), key=lambda place: jobs[ids[place]].depth)
@@ -71,7 +72,7 @@ def _retry_unless_refused(unit_of_work: UnitOfWork, job: JobRecord, asked: Retry
 
 
 def _wait_for_the_others(unit_of_work: UnitOfWork, job: JobRecord) -> None:
-    """A job that was retried and is ready waits for those of its parents that were retried after it."""
+    """Lets a job that was retried and is ready wait for those of its parents that were retried after it."""
     if job.unmet or not gate.decides(job):
         return
     endings = _endings(unit_of_work, job)
@@ -83,19 +84,19 @@ def _wait_for_the_others(unit_of_work: UnitOfWork, job: JobRecord) -> None:
 def _refusal_by_others(
     unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None
 ) -> str | None:
-    """Why the jobs around it do not let this job be retried, or None."""
+    """Returns why other jobs do not permit the retry of this job; None if they do."""
     if not unit_of_work.may_reopen(job):
         return "key_in_use"
     if endings is not None and gate.keeps_from_starting(job, [ending for _, ending in endings]):
         return UNMET_DEPENDENCIES
-    # With cascade the dependants that were not told yet simply wait for the new run.
+    # With cascade, dependants whose edges are not resolved yet simply wait for the new run.
     if not asked.cascade and job.flags & _PARENT and unit_of_work.waiting_edges(_ended_parents(unit_of_work, job), 1):
         return DEPENDANTS_UNRESOLVED
     return None
 
 
 def _retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None) -> None:
-    """The caller found no reason to refuse it. `endings` is None where its parents do not decide about the job."""
+    """Retries a job for which there is no refusal. `endings` is None if its parents do not decide about it."""
     was = job.status
     parents = _ended_parents(unit_of_work, job)
     unit_of_work.take(job)
@@ -113,7 +114,8 @@ def _retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, ending
 
 
 def _ended_parents(unit_of_work: UnitOfWork, job: JobRecord) -> list[tuple[ParentKind, int]]:
-    """What ended with this finished job and is open again when it is retried: it, its chain, and trees that closed."""
+    """Returns everything that ended with this job and is open again after its retry: the job, its chain, and the trees
+    that closed."""
     parents = [(ParentKind.JOB, job.seq), (ParentKind.CHAIN, chain_head(job))]
     own = owned_scope(unit_of_work, job)
     if own is not None and own.closed_at is None:
@@ -130,6 +132,7 @@ def _ended_parents(unit_of_work: UnitOfWork, job: JobRecord) -> list[tuple[Paren
 
 
 def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> None:
+    """Counts the job as open again in its own scope and in those above."""
     own = owned_scope(unit_of_work, job)
     broken = was is not Status.COMPLETED
     closed = True
@@ -148,9 +151,9 @@ def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> None:
 
 
 def _retry_dependant(unit_of_work: UnitOfWork, seq: int) -> None:
-    """What never started waits for its parent again; what the parent's failure had ended is retried for that.
+    """Lets a job that depends on a retried one wait for it again. A job that the parent's failure had ended is retried.
 
-    Unless another parent keeps the gate from opening: then it waits to be retried together with that one.
+    If another parent keeps its gate closed, it waits to be retried together with that parent.
     """
     for job in unit_of_work.load([seq]):
         if not gate.decides(job):
@@ -172,6 +175,7 @@ def _endings(unit_of_work: UnitOfWork, job: JobRecord) -> Endings:
 
 
 def _count_again(unit_of_work: UnitOfWork, job: JobRecord, endings: Endings) -> Opening:
+    """Sets the endings of the edges anew, and returns whether the gate is open."""
     for edge, ending in endings:
         if edge.ending is not ending:
             unit_of_work.set_ending([edge], ending)
@@ -180,5 +184,5 @@ def _count_again(unit_of_work: UnitOfWork, job: JobRecord, endings: Endings) -> 
 
 
 def _was_doomed(job: JobRecord) -> bool:
-    """By a parent: not given up in time, nor cancelled by somebody."""
+    """Whether a parent ended this job, and not a deadline or a cancellation."""
     return job.last_move in _DOOMED and job.error is not None and job.error.code == gate.DEPENDENCY_FAILED

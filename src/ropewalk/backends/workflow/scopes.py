@@ -1,8 +1,6 @@
-"""Who is in whose scope. A scope exists from the first member on; a plain job never has one.
+"""Scopes: which scope a job is in, how a scope is opened, and which scopes and dependants the end of a job concerns.
 
-What the end of a job means to others: those that depend on it, its chain, and the scopes that count it.
-
-A group that closed with nobody waiting for it, under an id that stays the same however often it is told.
+The scope of a job is opened with its first member, so a plain job never has one.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from ropewalk.ports.store.workflows import OrphanRecord
 
 
 def scope_of(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope:
-    """The owner's scope; opened if it has none yet."""
+    """Returns the scope that this job owns, and opens it if there is none yet."""
     held = owned_scope(unit_of_work, owner)
     if held is not None:
         return held
@@ -34,11 +32,12 @@ def scope_of(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope:
 
 
 def owned_scope(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope | None:
+    """Returns the scope that this job owns; None if it owns none."""
     return unit_of_work.scopes([owner.seq]).get(owner.seq) if owner.flags & OWNS_SCOPE else None
 
 
 def root_scope(unit_of_work: UnitOfWork, job: JobRecord) -> Scope | None:
-    """The scope of the group's root; None for a root without one, and where the root is deleted."""
+    """Returns the scope of the group's root; None if the root owns none or was deleted."""
     if job.scope_id is None:
         return owned_scope(unit_of_work, job)
     above = unit_of_work.scopes([job.scope_id]).get(job.scope_id)
@@ -46,7 +45,7 @@ def root_scope(unit_of_work: UnitOfWork, job: JobRecord) -> Scope | None:
 
 
 def root_of(unit_of_work: UnitOfWork, job: JobRecord) -> int:
-    """The number of its group's root."""
+    """Returns the `seq` of the group's root."""
     if job.scope_id is None:
         return job.seq
     above = unit_of_work.scopes([job.scope_id]).get(job.scope_id)
@@ -54,7 +53,7 @@ def root_of(unit_of_work: UnitOfWork, job: JobRecord) -> int:
 
 
 def enter(scope: Scope, members: Sequence[JobRecord]) -> None:
-    """New records, not inserted yet, become members."""
+    """Makes new records, which are not inserted yet, members of a scope."""
     scopes.join(scope, len(members))
     for job in members:
         job.scope_id = scope.id
@@ -63,7 +62,8 @@ def enter(scope: Scope, members: Sequence[JobRecord]) -> None:
 
 
 def endings_of(job: JobRecord, *, continued: bool = False) -> list[Item]:
-    """Everything was written that belongs under the job. `continued`: its chain goes on with another member."""
+    """Returns the work that follows from the end of a job, after everything below the job was written. `continued` says
+    that its chain goes on with another member."""
     ending = ending_of(job.status)
     items: list[Item] = []
     if job.flags & HAS_DEPENDANTS:
@@ -78,14 +78,15 @@ def endings_of(job: JobRecord, *, continued: bool = False) -> list[Item]:
 
 
 def chain_failure(last: JobRecord, first_id: str) -> str | None:
-    """Says for dependants how a chain failed; None if it succeeded, or consists of its first job alone."""
+    """Returns how a chain ended, for the error of jobs that depend on it; None if its first job was its last, or if it
+    succeeded."""
     if last.id == first_id or last.status is Status.COMPLETED:
         return None
     return f"the chain of {first_id}, whose job {last.id} ended as {ending_of(last.status).value}"
 
 
 def chain_head(job: JobRecord) -> int:
-    """The first member of its chain: later ones are members of its scope."""
+    """Returns the `seq` of the first member of a job's chain: the later members are members of its scope."""
     if not job.chain_index:
         return job.seq
     assert job.scope_id is not None, f"job {job.id} continues a chain outside its scope"
@@ -93,7 +94,8 @@ def chain_head(job: JobRecord) -> int:
 
 
 def _counts(job: JobRecord) -> list[Item]:
-    """Its own scope loses its owner; the one above counts how it ended, and that its tree did where it has none."""
+    """Returns the changes of scopes: the own scope loses its owner, and the scope above counts how the job ended. If
+    the job owns no scope, the scope above also counts that its tree has ended."""
     ok = job.status is Status.COMPLETED
     counts: list[Item] = []
     if job.flags & OWNS_SCOPE:
@@ -110,12 +112,13 @@ def _counts(job: JobRecord) -> list[Item]:
 
 
 def is_whole_group(edge: Edge, job: JobRecord) -> bool:
-    """Whether this edge leads to a group with a scope: to the tree under the root of one."""
+    """Whether this edge leads to a whole group with a scope, which is the tree under the root of the group."""
     return edge.kind is ParentKind.TREE and job.scope_id is None and bool(job.flags & OWNS_SCOPE)
 
 
 def orphan_of(scope: Scope) -> OrphanRecord:
-    """One for each time the group closed: a reopened group that closes again is told again."""
+    """Returns the record of a group that closed while nobody waited for it. Its id contains the generation, so a group
+    that reopens and closes again has another one."""
     assert scope.closed_at is not None, f"group {scope.group_id} is open"
     return OrphanRecord(
         id=f"{scope.tenant}/{scope.group_id}/{scope.generation}",

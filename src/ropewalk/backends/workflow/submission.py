@@ -1,4 +1,5 @@
-"""Accepting jobs: judged whole first, then written. A submission comes in entirely or not at all."""
+"""Accepts jobs: each submission is judged before anything of it is written, so it is accepted completely or not at
+all."""
 
 from __future__ import annotations
 
@@ -43,16 +44,16 @@ class Drafted(Struct):
 
 
 class Ended(Struct, frozen=True):
-    """A job that ended in this transaction (or whose gate was ignored: then it goes on)."""
+    """A job that ended in this transaction, or one whose gate was ignored, so that it goes on."""
 
     job: JobRecord
     effects: Effects
 
 
 class Draft:
-    """A submission as it would be stored. What is in it already counts like what is stored.
+    """A submission as it would be stored. Its jobs already count like stored ones for one another.
 
-    `owner` is the job in whose scope these are written; None for the roots of new groups.
+    `owner` is the job in whose scope they are written; None for the roots of new groups.
     """
 
     def __init__(self, unit_of_work: UnitOfWork, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
@@ -60,16 +61,18 @@ class Draft:
         self._jobs = jobs
         self._owner = owner
         self._known: dict[str, dict[str, JobRecord]] = {}
-        """by tenant and id: what is stored under a submitted id, or stands for it"""
+        """By tenant and id, the stored jobs with a submitted id, and those that stand for a submitted one."""
         self._children: dict[tuple[str, str, str], JobRecord] = {}
-        """by (tenant, parent id, spawn key)"""
+        """The children that exist, by (tenant, parent id, spawn key)."""
         self._keys: dict[tuple[str, str, str], KeyRecord] = {}
+        """The idempotency keys to be written, by (tenant, type, key)."""
         self._fresh: dict[tuple[str, str], Drafted] = {}
+        """The new jobs, by (tenant, id)."""
         self._fresh_ids: set[str] = set()
 
     def judge(self, admission: Admission | None = None) -> None:
-        """Raises what refuses the submission: Conflict, SpawnMismatch, NotFound, InvalidInput, LimitExceeded, and
-        QuotaExceeded where the new ones among them come from outside."""
+        """Raises the error that refuses the submission: Conflict, SpawnMismatch, NotFound, InvalidInput, LimitExceeded,
+        or, if it comes from outside, QuotaExceeded."""
         self._look_up()
         for new in in_order(self._jobs):
             self._add(new)
@@ -79,7 +82,8 @@ class Draft:
             let_in(fresh)
 
     def write(self) -> list[Ended]:
-        """Nothing is refused any more. Answers what was born ended: doomed already, or into a cancelled group."""
+        """Writes the new jobs, which nothing refuses any more. Returns those that end at once, because their gate can
+        no longer open or their group is cancelled."""
         unit_of_work, drafted = self._unit_of_work, list(self._fresh.values())
         jobs = [each.job for each in drafted]
         for held in self._keys.values():
@@ -93,12 +97,12 @@ class Draft:
             enter(scope, jobs)
         unit_of_work.insert(jobs)
         gated = [each for each in drafted if each.parents]
-        self._tie(gated)
-        # In this order nothing ends twice: of what is cancelled already, the parents that ended are only counted.
-        return [*self._born_cancelled(jobs, scope), *self._born_decided(gated)]
+        self._write_edges(gated)
+        # In this order no job ends twice: for a job that is cancelled already, the parents that ended are only counted.
+        return [*self._cancel_in_group(jobs, scope), *self._end_by_parents(gated)]
 
     def answers(self) -> list[tuple[JobRecord, bool]]:
-        """(job, whether it was there before), one per submitted job, in order."""
+        """Returns each submitted job, in order, and whether it was there before."""
         seen: set[tuple[str, str]] = set()
         answers: list[tuple[JobRecord, bool]] = []
         for new in self._jobs:
@@ -169,7 +173,7 @@ class Draft:
             return None
         name = (new.tenant, new.type, key.key)
         hashed = input_hash(new.input)
-        held = self._keys.get(name) or self._unit_of_work.key(*name)
+        held = self._keys.get(name) or self._unit_of_work.find_key(*name)
         match = judge_key(held, key, hashed, self._unit_of_work.now)
         if held is None or match is KeyMatch.FREE:
             self._keys[name] = opened_key(new, key, hashed, self._unit_of_work.now)
@@ -186,14 +190,16 @@ class Draft:
         assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
         return job
 
-    def _tie(self, gated: Sequence[Drafted]) -> None:
+    def _write_edges(self, gated: Sequence[Drafted]) -> None:
+        """Writes the edges of jobs with parents, and flags the parents."""
         edges = [parent.edge(each.job.seq, position) for each in gated for position, parent in enumerate(each.parents)]
         self._unit_of_work.add_edges(edges)
         jobs = {job.seq: job for each in gated for parent in each.parents if (job := parent.job) is not None}
         self._unit_of_work.note_dependants([job for job in jobs.values() if not job.flags & HAS_DEPENDANTS])
 
-    def _born_decided(self, gated: Sequence[Drafted]) -> list[Ended]:
-        """Parents that had ended before may have opened or doomed the gate already."""
+    def _end_by_parents(self, gated: Sequence[Drafted]) -> list[Ended]:
+        """Applies parents that had ended before: they may open the gate of a new job, or show that it can no longer
+        open."""
         ended: list[Ended] = []
         for each in gated:
             ends = parents.ends(each.parents)
@@ -204,7 +210,8 @@ class Draft:
                     ended.append(Ended(each.job, effects))
         return ended
 
-    def _born_cancelled(self, jobs: Sequence[JobRecord], scope: Scope | None) -> list[Ended]:
+    def _cancel_in_group(self, jobs: Sequence[JobRecord], scope: Scope | None) -> list[Ended]:
+        """Cancels new jobs in a cancelled group."""
         if scope is None or scope.cancel is None:
             return []
         ended: list[Ended] = []

@@ -1,9 +1,9 @@
-"""What one transaction of a store offers to the code here: records to change, and places to write beside them.
+"""What one transaction of a store offers to the rules of workflows: records to change, and places to write new rows.
 
-Every record and scope handed out is *the* object of this transaction: asking twice gives the same one, changed or not.
-Before the domain changes a record it is taken (`take`); what was taken, and every scope handed out, is written back
-when the store ends the transaction. Nothing here is called after a refusal was raised, so a refusal must come before
-the first write.
+Every record and scope that is handed out is the only object for it in this transaction: asking twice returns the same
+object. Before the domain changes a record, the record is taken (`take`). Records that were taken, and all scopes that
+were handed out, are written back before the transaction ends. A refusal must be raised before the first write, because
+nothing is called after it.
 """
 
 from __future__ import annotations
@@ -23,73 +23,79 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 
 
 class Resolve(Struct, frozen=True):
-    """The edges that wait for this parent are to be resolved. Repeating it finds none left: safe to postpone."""
+    """A piece of work: the edges that wait for this parent are to be resolved. Repeating it finds no edge left, so it
+    may be postponed."""
 
     kind: ParentKind
     parent: int
     parent_id: str
     ending: Ending
     failure: str | None = None
-    """What ended and why, where that is not one job alone. See ParentEnd."""
+    """What ended and why, if that is not the parent alone (see ParentEnd)."""
 
 
 RecordKind: TypeAlias = Literal["job", "scope"]
 Item = Resolve | ScopeChange
-"""what is left to do after a transition"""
+"""A piece of work that is left to do after a transition."""
 
 
 class UnitOfWork(Protocol):
+    """One transaction of a store, as the rules of workflows use it."""
+
     @property
     def now(self) -> Instant: ...
 
     def passes_over(self, kind: RecordKind, number: int) -> bool:
-        """Whether this record is to stay as it is: changing it raised an error that nobody expects (culprit.py)."""
+        """Whether this record stays as it is, because changing it raised an unexpected error before (culprit.py)."""
         ...
 
     # ── jobs
 
     def find(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
-        """Those that exist, by id."""
+        """Returns those of these jobs that exist, by id."""
         ...
 
     def find_shared(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
-        """Those that exist, by id, to be read: until the transaction is over none of them ends or vanishes.
+        """Returns those of these jobs that exist, by id, to be read: until the transaction ends, none of them ends or
+        is deleted.
 
-        Their holders may renew their leases meanwhile: a user's transaction may stay open for longer than a lease.
+        Their leases can still be renewed meanwhile, because a user's transaction may stay open for longer than a lease.
         """
         ...
 
     def load(self, seqs: Iterable[int]) -> list[JobRecord]:
-        """Those that exist."""
+        """Returns those of these jobs that exist."""
         ...
 
     def spawned(self, tenant: str, parent_id: str, keys: Iterable[str]) -> dict[str, JobRecord]:
-        """Children of this job by their spawn key."""
+        """Returns the children of a job with these spawn keys, by their spawn key."""
         ...
 
     def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
-        """The last member of a chain that continued at least once, as `find_shared` answers it."""
+        """Returns the last member of a chain that continued at least once. It is locked like the jobs of
+        `find_shared`."""
         ...
 
     def number(self, jobs: Sequence[JobRecord]) -> None:
-        """Give new records their `seq`, in this order."""
+        """Gives new records their `seq`, in this order."""
         ...
 
     def insert(self, jobs: Sequence[JobRecord]) -> None:
-        """Keep new records. Seen by every later read of this transaction."""
+        """Adds new records, which every later read of this transaction finds."""
         ...
 
     def take(self, job: JobRecord) -> None:
-        """It is about to change."""
+        """Declares that a job is about to change, so that it is written back."""
         ...
 
     def record(self, job: JobRecord, effects: Effects) -> None:
-        """The attempt and event of a transition (its follow-up is up to the caller). Closes the key of an ended job."""
+        """Records the attempt and the event of a transition, and closes the idempotency key of a job that ended.
+        Compensations are up to the caller."""
         ...
 
     # ── keys
 
-    def key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None: ...
+    def find_key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None: ...
 
     def put_key(self, held: KeyRecord) -> None: ...
 
@@ -98,56 +104,61 @@ class UnitOfWork(Protocol):
         ...
 
     def reopen_key(self, job: JobRecord) -> None:
-        """The job was retried."""
+        """Opens the idempotency key of a job that was retried."""
         ...
 
     # ── edges
 
     def note_dependants(self, parents: Sequence[JobRecord]) -> None:
-        """Give these jobs the flag that others depend on them, and change nothing else of them."""
+        """Sets the flag of these jobs that others depend on them, and changes nothing else."""
         ...
 
     def add_edges(self, edges: Sequence[Edge]) -> None: ...
 
     def waiting_edges(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
-        """Unresolved edges to these parents."""
+        """Returns unresolved edges to these parents, up to a limit."""
         ...
 
     def edges_of(self, seqs: Iterable[int]) -> list[Edge]:
-        """The edges of these jobs to their parents, by child and position."""
+        """Returns the edges of these jobs to their parents, ordered by child and position."""
         ...
 
     def ended_edges(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
-        """Edges to these parents that were resolved otherwise than as completed."""
+        """Returns the edges to these parents whose ending is another one than completed."""
         ...
 
     def set_ending(self, edges: Sequence[Edge], ending: Ending | None) -> None:
-        """Resolve these edges, or with None let them wait again."""
+        """Resolves these edges; with None, they wait again."""
         ...
 
     # ── scopes
 
     def scopes(self, ids: Iterable[int]) -> dict[int, Scope]:
-        """Those that exist, to be changed in place."""
+        """Returns those of these scopes that exist, to be changed in place."""
         ...
 
     def add_scope(self, scope: Scope) -> None: ...
 
-    def keep(self, root: int, seq: int, contribution: Contribution) -> None:
-        """A contribution that is put together by its reader, after all earlier ones of this group."""
+    def keep_contribution(self, root: int, seq: int, contribution: Contribution) -> None:
+        """Stores a contribution by itself, after all earlier ones of the group, because the value is put together when
+        it is read."""
         ...
 
     # ── later
 
     def postpone(self, items: Sequence[Item]) -> None:
-        """Keep what is left over for `cascade`."""
+        """Leaves work to `cascade`."""
         ...
 
     def report_orphan(self, scope: Scope) -> None:
-        """A group nobody waits for closed: recorded once for each of its generations, if anybody wants to hear of it.
+        """Records a group that closed while nobody waited for it, once for each of its generations, if anybody wants to
+        know.
 
-        Its client may (`scope.report_orphan`), or whoever takes orphans (Workflows.take_orphans).
+        Its client may want to know (`scope.report_orphan`), or a process that takes orphan groups
+        (Workflows.take_orphans).
         """
         ...
 
-    def forget_steps(self, job: JobRecord) -> None: ...
+    def forget_steps(self, job: JobRecord) -> None:
+        """Deletes the steps of a job."""
+        ...
