@@ -12,7 +12,7 @@ from tests.torture import flows, jobs
 from tests.torture.harness import HISTORY
 from tests.torture.history import Recorder
 
-TOLD_EVERY_SECONDS = 0.1
+REPORTED_EVERY_SECONDS = 0.1
 
 
 async def main(url: str, directory: Path, concurrency: int, lease: float, grace: float) -> None:
@@ -42,7 +42,7 @@ async def tell(worker: Worker, recorder: Recorder) -> None:
     """That it serves, then how many of its writes were refused, whenever that changes."""
     served, told = False, 0
     while True:
-        await asyncio.sleep(TOLD_EVERY_SECONDS)
+        await asyncio.sleep(REPORTED_EVERY_SECONDS)
         try:
             refused = worker.refused
         except RuntimeError:  # not started yet, or stopping

@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from psycopg.pq import ConnStatus, PGconn
 
-from ropewalk.backends.postgres.wire.connection import WatchedConnection, has_come
+from ropewalk.backends.postgres.wire.connection import WatchedConnection, has_input
 
 Session = psycopg.pq.abc.PGconn
 
@@ -77,7 +77,7 @@ class KeptSessions:
         with self._lock:
             while self._free[address]:
                 session = self._free[address].pop()
-                if session.status == ConnStatus.OK and not has_come(session.socket):
+                if session.status == ConnStatus.OK and not has_input(session.socket):
                     return session
                 session.finish()  # the server has ended it
         return None

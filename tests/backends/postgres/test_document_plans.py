@@ -10,7 +10,7 @@ from psycopg.abc import QueryNoTemplate
 
 from ropewalk.backends.postgres.connections import settings_in
 from ropewalk.backends.postgres.statements import READING, SQL
-from ropewalk.backends.postgres.tx import parts_of
+from ropewalk.backends.postgres.tx import encoded_statements
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_statements import numbered
 
@@ -59,7 +59,7 @@ async def test_every_statement_uses_its_index(open_store: OpenStore, url: str) -
 
 def _reached(db: psycopg.Connection[tuple[str, ...]], name: str, block: str) -> tuple[str, str]:
     """The index by which a statement finds documents, and the columns that are compared in it."""
-    [statement] = parts_of(block)
+    [statement] = encoded_statements(block)
     prepared: QueryNoTemplate = f"PREPARE {name} AS {numbered(statement.decode())}".encode()
     db.execute(prepared)
     types = db.execute("SELECT parameter_types FROM pg_prepared_statements WHERE name = %s", (name,)).fetchone()

@@ -254,7 +254,7 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
     store._cache = ClaimCache(time.perf_counter)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cache, "DEAR_US", -1)
+        patched.setattr(cache, "EXPENSIVE_US", -1)
         first = await claimed(store, 10, owner="w")
         assert store._cache.sublanes is not None, "every look counts as dear"
         await submitted(store, new_job(id="urgent", priority=900))

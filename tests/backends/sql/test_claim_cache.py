@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.backends.sql.claim.cache import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, ClaimCache
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL, EXPENSIVE_US, KEYED_FROM, SWEEP_EVERY_US, ClaimCache
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.builders import claim_request
 
@@ -43,7 +43,7 @@ def test_a_clock_that_was_set_back_does_not_stop_the_sweeps() -> None:
 
 def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
     cache = ClaimCache(Clock())
-    cache.looked([2, 4], DEAR_US)
+    cache.looked([2, 4], EXPENSIVE_US)
     cache.reached(2, (0, 5, 9))
     assert cache.sublanes is None
     assert cache.start_of(2) == BEFORE_ALL
@@ -52,14 +52,14 @@ def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
 def test_what_was_dear_is_remembered_for_a_second() -> None:
     clock = Clock()
     cache = ClaimCache(clock)
-    cache.looked([2, 4], DEAR_US + 1)
+    cache.looked([2, 4], EXPENSIVE_US + 1)
     cache.reached(2, (0, 5, 9))
     clock.seconds += 0.99
     assert cache.sublanes == [2, 4]
     assert (cache.start_of(2), cache.start_of(4)) == ((0, 5, 9), BEFORE_ALL)
     clock.seconds += 0.02
     assert cache.sublanes is None
-    cache.looked([2], DEAR_US + 1)
+    cache.looked([2], EXPENSIVE_US + 1)
     assert cache.start_of(2) == BEFORE_ALL, "a new look begins at the beginning"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.backends.postgres.statements import SQL as POSTGRES
 from ropewalk.backends.sql import columns
-from ropewalk.backends.sql.columns import BORN_ALWAYS, BORN_SOMETIMES, COLUMNS, HEAD, OTHERS, PLACE
+from ropewalk.backends.sql.columns import COLUMNS, HEAD, INSERTED_ALWAYS, INSERTED_IF_USED, OTHERS, PLACE
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sqlite.statements import SQL as SQLITE
 from ropewalk.domain.jobs.record import JobRecord
@@ -28,7 +28,7 @@ def test_the_head_is_what_a_record_is_decoded_from() -> None:
 
 
 def test_a_new_job_is_inserted_with_all_that_is_not_set_later() -> None:
-    assert sorted([*BORN_ALWAYS, *BORN_SOMETIMES, "input"]) == sorted({*COLUMNS} - columns._SET_LATER)
+    assert sorted([*INSERTED_ALWAYS, *INSERTED_IF_USED, "input"]) == sorted({*COLUMNS} - columns._SET_LATER)
 
 
 @pytest.mark.parametrize("named", [columns._SET_LATER, columns._CHANGING, PLACE, columns.AS_READY])

@@ -142,7 +142,7 @@ class PostgresStore(SqlStore):
         return await self._reads.ask(lambda tx: tx.now)
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        now, work = await self._reads.ask(lambda tx: (tx.now, queries.work(tx)))
+        now, work = await self._reads.ask(lambda tx: (tx.now, queries.open_work(tx)))
         found = await self._on_own_connection(facts)
         return examination(found, self.durability, now, work)
 
@@ -157,9 +157,12 @@ class PostgresStore(SqlStore):
             if len(self._lanes_made) > KNOWN_MAX:
                 self._lanes_made.clear()
             self._lanes_made |= wanted
-        if any(quota.submissions for quota in identity.quotas.known.for_tenants(quotas.outside(submissions)).values()):
+        if any(
+            quota.submissions
+            for quota in identity.quotas.known.for_tenants(quotas.tenants_outside(submissions)).values()
+        ):
             # In the user's transaction, the charges would be locked, and nobody else could submit for these tenants.
-            await self._write(lambda tx: quotas.pay(tx, submissions))
+            await self._write(lambda tx: quotas.charge_rates(tx, submissions))
         parents = [(new.tenant, ref.id) for asked in submissions for new in asked.jobs for ref in parents_of(new)]
         if parents:
             # In the user's transaction, the parents would be locked, and their leases could not be renewed. A flag that

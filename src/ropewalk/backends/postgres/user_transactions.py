@@ -291,7 +291,7 @@ class _Work(Struct, frozen=True):
         return in_user_transaction(connection, self.store, lambda tx: self._write(tx, notify=notify))
 
     def _write(self, tx: Tx, *, notify: bool) -> Answers:
-        answers = submit_all(tx, self.submissions, quotas.passing)
+        answers = submit_all(tx, self.submissions, quotas.admission_in_user_transaction)
         address = self.store.address
         if notify and address.notify:
             # One payload a queue, the same for every job: of equal ones a transaction sends one, when it commits.

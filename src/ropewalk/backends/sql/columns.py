@@ -46,7 +46,9 @@ class Column(Struct, frozen=True):
     type: Any
     """Its values are decoded as this type."""
     kind: Kind
+    """It determines the type of the column in each dialect."""
     nullable: bool
+    """Whether the field may be None."""
     default: object
     """This is the default of the field. NULL in a column of JSON stands for it, too."""
 
@@ -87,15 +89,17 @@ would otherwise need all of `OTHERS`."""
 OTHERS: Final = tuple(name for name in _NAMES if name not in {*HEAD, *PLACE, *_BYTES})
 """The columns that most jobs do not use."""
 
-COUNTS: Final = tuple(name for name in OTHERS if COLUMNS[name].default == 0)
-"""A job uses one of these columns if its value is above 0, and any other of `OTHERS` if its value is not NULL."""
+ZERO_BY_DEFAULT: Final = tuple(name for name in OTHERS if COLUMNS[name].default == 0)
+"""Those of `OTHERS` whose default is 0. A job uses one of these columns if its value is above 0, and any other of
+`OTHERS` if its value is not NULL."""
 
 JSON: Final = frozenset(name for name, column in COLUMNS.items() if column.kind == "json")
+"""The columns that contain JSON text."""
 
-BORN_ALWAYS: Final = tuple(name for name in HEAD if name not in {*_SET_LATER, "input", _LAST_OF_HEAD})
+INSERTED_ALWAYS: Final = tuple(name for name in HEAD if name not in {*_SET_LATER, "input", _LAST_OF_HEAD})
 """The columns that are inserted for every new job, beside its input, its stage and its lane."""
 
-BORN_SOMETIMES: Final = tuple(name for name in _NAMES if name not in {*_SET_LATER, *BORN_ALWAYS, "input"})
+INSERTED_IF_USED: Final = tuple(name for name in _NAMES if name not in {*_SET_LATER, *INSERTED_ALWAYS, "input"})
 """The columns that are inserted only if some job of a batch uses them."""
 
 CHANGING: Final = tuple(name for name in _NAMES if name in _CHANGING)

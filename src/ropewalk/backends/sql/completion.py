@@ -1,8 +1,8 @@
 """Settles attempts. Each settlement of a batch takes the first of these ways that fits it:
 
-    completions that change only their own row         `_complete_plain`     one statement for all of them
-    completions that also change counters of a scope   `Settling.members`    one statement, and sums for the scopes
-    anything else                                      `Settling.one`        decided by the domain, record by record
+    completions that change only their own row        `_complete_plain`         one statement for all of them
+    completions that also change counters of a scope  `Settling.settle_members` one statement, and sums for the scopes
+    anything else                                     `Settling.settle_one`     decided by the domain, one by one
 
 domain/jobs/flags.py defines which flags of a job allow the first two ways (SETTLES_ALONE, SETTLES_IN_SCOPE), and
 domain/workflow/completion.py which completion plans do. PostgreSQL tries one more way before these
@@ -43,19 +43,20 @@ _COMPLETE: Final = Move.COMPLETE
 
 
 def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    """Settles attempts, and does everything that follows from their ends."""
     answers = _complete_plain(tx, lanes, owner, settlements)
     if None not in answers:
-        logs.keep(tx, settlements)
+        logs.write(tx, settlements)
         return Settlements(settled=[answer for answer in answers if answer is not None], consequences=Consequences())
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work)
     settling = Settling(tx, unit_of_work, propagation, owner)
-    settling.members(settlements, answers)
+    settling.settle_members(settlements, answers)
     unit_of_work.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
-    settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
+    settled = [answer or settling.settle_one(asked) for asked, answer in zip(settlements, answers, strict=True)]
     consequences = propagation.run()
     unit_of_work.flush()
-    logs.keep(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
+    logs.write(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
     return Settlements(settled=settled, consequences=consequences)
 
 
@@ -93,7 +94,7 @@ class Settling:
         self._propagation = propagation
         self._owner = owner
 
-    def members(self, settlements: Sequence[Settlement], answers: list[Settled | None]) -> None:
+    def settle_members(self, settlements: Sequence[Settlement], answers: list[Settled | None]) -> None:
         """Settles completions without an answer that change only their own row and the counters of their scope."""
         held = self._held([each.seq for each, told in zip(settlements, answers, strict=True) if told is None])
         if not held:
@@ -116,7 +117,8 @@ class Settling:
         self._contribute(added)
         self._propagation.add(changes.values())
 
-    def one(self, asked: Settlement) -> Settled:
+    def settle_one(self, asked: Settlement) -> Settled:
+        """Settles one attempt as the domain decides on its record."""
         job = next(iter(self._unit_of_work.load([asked.seq])), None)
         reason = loss_reason(job, asked.fence, self._owner)
         if job is None or reason is not None:
@@ -200,6 +202,8 @@ def _contribution(asked: Settlement) -> Contribution | None:
 
 
 def _fits(asked: Settlement, held: Held) -> bool:
+    """Whether this settlement changes only the counters of a scope, according to its plan and to the lease that is
+    held."""
     if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
         return False
     return leaves_only_a_contribution(asked.plan)

@@ -52,12 +52,14 @@ class Request(Generic[T]):
         return self._error is not None
 
     def succeed(self, value: T) -> None:
+        """Makes a value the answer."""
         self._value = value
 
     def fail(self, error: BaseException) -> None:
+        """Makes an error the answer. A future refuses StopIteration, so another error takes its place."""
         if isinstance(error, StopIteration):  # a future refuses it, which would end the thread for everybody
-            told = RuntimeError("work in a transaction raised StopIteration")
-            told.__cause__, error = error, told
+            replacement = RuntimeError("work in a transaction raised StopIteration")
+            replacement.__cause__, error = error, replacement
         self._error = error
 
     def settle(self) -> None:
@@ -102,7 +104,7 @@ SERVED_TOGETHER_MAX: Final = 256
 PASSED_OVER_MAX: Final = 100
 """One piece of work passes over this many records at most. Each costs a transaction; if there are more, the code is at
 fault and not the records."""
-TOLD_EVERY_SECONDS: Final = 60.0
+REPORTED_EVERY_SECONDS: Final = 60.0
 """It is reported only this often that one record is passed over."""
 SET_ASIDE_ROUNDS_MAX: Final = 1000
 """One piece of work sets aside this many batches of damaged jobs at most."""
@@ -117,7 +119,7 @@ class ConnectionThread(ABC):
     def __init__(self, runtime: Runtime, name: str) -> None:
         self.on_aside: Callable[[Consequences], object] = lambda _: None
         """This is called with the consequences of setting jobs aside, and with the records that were passed over."""
-        self._told_until: dict[Culprit, float] = {}
+        self._reported_until: dict[Culprit, float] = {}
         """For each record that was passed over, the monotonic time until which this is not reported again."""
         self._runtime = runtime
         self._name = name
@@ -125,6 +127,7 @@ class ConnectionThread(ABC):
         follow_forks(self)
 
     def _begin_anew(self) -> None:
+        """Sets the state of a thread that has not started, also after a fork in the child."""
         self._busy = threading.Lock()
         """This lock is held while the connection is in use."""
         self._lock = threading.Lock()
@@ -177,16 +180,16 @@ class ConnectionThread(ABC):
                     raise
                 passed_over[culprit] = error
             else:
-                self._tell_passed_over(passed_over)
+                self._report_passed_over(passed_over)
                 return answer
 
-    def _tell_passed_over(self, passed_over: Mapping[Culprit, Exception]) -> None:
+    def _report_passed_over(self, passed_over: Mapping[Culprit, Exception]) -> None:
         """Reports the records that were passed over, but not again with every try."""
         now = self._runtime.monotonic()
-        self._told_until = {culprit: until for culprit, until in self._told_until.items() if until > now}
-        news = [PassedOver(each.name, error) for each, error in passed_over.items() if each not in self._told_until]
+        self._reported_until = {culprit: until for culprit, until in self._reported_until.items() if until > now}
+        news = [PassedOver(each.name, error) for each, error in passed_over.items() if each not in self._reported_until]
         if news:
-            self._told_until = dict.fromkeys(passed_over, now + TOLD_EVERY_SECONDS) | self._told_until
+            self._reported_until = dict.fromkeys(passed_over, now + REPORTED_EVERY_SECONDS) | self._reported_until
             self.on_aside(Consequences(passed_over=news))
 
     async def _set_aside(self, seqs: frozenset[int]) -> frozenset[int]:
@@ -232,6 +235,7 @@ class ConnectionThread(ABC):
         self._begin_anew()
 
     def _put(self, request: Request[Any]) -> None:
+        """Adds a request, and starts or wakes the thread."""
         with self._lock:
             self._waiting.append(request)
             if self._thread is None or (self._loop is not None and self._loop.is_closed()):
@@ -260,20 +264,22 @@ class ConnectionThread(ABC):
             await awake.wait()
             awake.clear()
             return False
-        await self._attend([each for each in requests if each.wanted and not each.last])
+        await self._serve_or_refuse([each for each in requests if each.wanted and not each.last])
         last = [each for each in requests if each.last]
         return bool(last) and self._end(last)
 
-    async def _attend(self, requests: list[Request[Any]]) -> None:
+    async def _serve_or_refuse(self, requests: list[Request[Any]]) -> None:
+        """Serves these requests. If the thread is ended meanwhile, they are refused."""
         try:
             if requests:
                 await self._serve(requests)
         except BaseException:
-            self._give_up(requests)
+            self._refuse(requests)
             raise
 
     def _end(self, last: Iterable[Request[None]]) -> bool:
-        """False where somebody asked meanwhile, who is served before the thread ends."""
+        """Closes the connection. Returns False if there are new requests meanwhile, which are served before the thread
+        ends."""
         with self._busy:
             self._disconnect()
         with self._lock:
@@ -291,9 +297,10 @@ class ConnectionThread(ABC):
         with self._lock:
             self._thread = None
             left, self._waiting = list(self._waiting), deque()
-        self._give_up(left)
+        self._refuse(left)
 
-    def _give_up(self, requests: list[Request[Any]]) -> None:
+    def _refuse(self, requests: list[Request[Any]]) -> None:
+        """Answers these requests by an error, because the thread was stopped."""
         for request in requests:
             request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
         deliver(requests)

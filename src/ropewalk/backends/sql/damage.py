@@ -4,9 +4,9 @@ Statements read rows in batches, so one row with junk in a column fails the stat
 batch. Healthy rows pay nothing for that: only when it happens the same work runs again *carefully*
 (connection_thread.py). Careful statements let junk pass (blocks.py), and what they read is decoded row by row.
 
-- A waiting job is set aside before the work is repeated: it becomes a dead letter whose error names the columns. - A
-job that runs or has ended is read as far as possible; `damaged` in the record names the columns that cannot be read. -
-Any other row is left out, and the log names its table.
+- A waiting job is set aside before the work is repeated: it becomes a dead letter whose error names the columns.
+- A job that runs or has ended is read as far as possible; `damaged` in the record names the unreadable columns.
+- Any other row is left out, and the log names its table.
 
 A value that can be decoded may still be out of range or contradict another one. Ranges belong to the types that are
 decoded (domain/time.py). Contradictions are checked only while reading carefully, which also happens after an assertion
@@ -99,6 +99,7 @@ class Rows(Generic[R]):
         self._stand_in = stand_in
 
     def decode(self, tx: Tx, found: bytes | str) -> list[R]:
+        """Decodes the answer of a statement."""
         try:
             rows: list[R] = self._all.decode(found)
         except msgspec.DecodeError:
@@ -112,7 +113,7 @@ class Rows(Generic[R]):
         try:
             return self._one.decode(raw)
         except msgspec.DecodeError as error:
-            left_out(tx, self._table, error)
+            log_left_out(tx, self._table, error)
         return self._in_part(raw) if _is_struct(self._row) else None
 
     def _in_part(self, raw: msgspec.Raw) -> R | None:
@@ -154,6 +155,7 @@ class RowsByName(Generic[R]):
         self._one = msgspec.json.Decoder(row)
 
     def decode(self, tx: Tx, found: bytes | str) -> dict[str, R]:
+        """Decodes the answer of a statement."""
         try:
             rows: dict[str, R] = self._all.decode(found)
         except msgspec.DecodeError:
@@ -166,22 +168,24 @@ class RowsByName(Generic[R]):
             try:
                 rows[name] = self._one.decode(raw)
             except msgspec.DecodeError as error:
-                left_out(tx, self._table, error)
+                log_left_out(tx, self._table, error)
         return rows
 
 
-def left_out(tx: Tx, table: str, error: Exception) -> None:
-    """Logs that a row was left out: once for each kind of damage, and not every time the row is read."""
+def log_left_out(tx: Tx, table: str, error: Exception) -> None:
+    """Logs that a row was left out, once for each kind of damage and not every time the row is read. The table is noted
+    in the transaction."""
     tx.left_out.add(table)
-    _say_once(table, str(error))
+    _log_once(table, str(error))
 
 
 @lru_cache(maxsize=256)
-def _say_once(table: str, message: str) -> None:
+def _log_once(table: str, message: str) -> None:
     _log.error("a row of table %s cannot be read and is left out: %s; repair or delete it", table, message)
 
 
-def say_set_aside(job_id: str, columns: Sequence[str]) -> None:
+def log_set_aside(job_id: str, columns: Sequence[str]) -> None:
+    """Logs that a job was set aside."""
     _log.error("job %s was set aside: its stored %s cannot be read", job_id, ", ".join(columns))
 
 

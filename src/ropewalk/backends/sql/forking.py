@@ -17,6 +17,8 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
+    """An object with connections that have to be closed before a fork."""
+
     def before_fork(self) -> None:
         """Finishes the current transaction, closes the connection, and does nothing until one of the other methods is
         called."""

@@ -34,6 +34,7 @@ class EdgeBook:
         self._new += edges
 
     def waiting(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
+        """Returns unresolved edges to these parents, up to a limit."""
         self.flush()
         return _edges.decode(self._tx, self._tx.value(self._tx.sql.waiting_edges, (_edge_json(parents), limit)))
 
@@ -42,6 +43,7 @@ class EdgeBook:
         return edges_of(self._tx, list(seqs))
 
     def ended_otherwise(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
+        """Returns the edges to these parents whose ending is another one than completed."""
         self.flush()
         return _edges.decode(self._tx, self._tx.value(self._tx.sql.ended_edges, (_edge_json(parents),)))
 
@@ -75,7 +77,7 @@ def _edge_json(parents: Sequence[tuple[ParentKind, int]]) -> str:
 
 
 def _break(scope: Scope, unread: Sequence[str]) -> None:
-    """Marks a scope as broken if its value cannot be read, because the group must not look as if it had succeeded
+    """Counts a failure in a scope whose value cannot be read, because the group must not look as if it had succeeded
     without a value."""
     if "value" in unread:
         scope.broken = max(1, scope.broken)
@@ -95,6 +97,7 @@ class ScopeBook:
         self._kept: list[tuple[int, int, Contribution]] = []
 
     def get(self, ids: Iterable[int]) -> dict[int, Scope]:
+        """Returns those of these scopes that exist."""
         wanted = list(ids)
         self._read([each for each in wanted if each not in self._held])
         return {each: scope for each in wanted if (scope := self._held[each]) is not None}
@@ -103,6 +106,8 @@ class ScopeBook:
         self._held[scope.id] = scope
 
     def keep(self, root: int, seq: int, contribution: Contribution) -> None:
+        """Adds a contribution that is stored by itself, because the value of its group is put together when it is
+        read."""
         self._kept.append((root, seq, contribution))
 
     def flush(self) -> None:
@@ -170,6 +175,7 @@ def put_orphan(tx: Tx, scope: Scope) -> None:
 
 
 def orphans_are_taken(tx: Tx) -> bool:
+    """Whether a worker takes orphan groups, so that those of every client are recorded."""
     return tx.row(tx.sql.orphans_are_taken, (tx.now,)) is not None
 
 
@@ -185,4 +191,5 @@ def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[OrphanRecord]:
 
 
 def orphan_reported(tx: Tx, orphan_id: str) -> None:
+    """Deletes an orphan group that was reported."""
     tx.run(tx.sql.delete_orphan, (orphan_id,))

@@ -37,6 +37,7 @@ class KeyBook:
         return self._known[name]
 
     def put(self, held: KeyRecord) -> None:
+        """Stores a key that is new or has changed."""
         name = (held.tenant, held.type, held.key)
         self._known[name] = self._changed[name] = held
 

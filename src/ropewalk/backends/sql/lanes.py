@@ -27,6 +27,7 @@ from ropewalk.errors import StoreRefused
 KEYS_MAX: Final = 1 << 40
 """The lanes of the limit keys of lane n have numbers from n * KEYS_MAX on, and their sublanes from twice that on."""
 KNOWN_MAX: Final = 50_000
+"""A book that knows more lanes forgets all of them."""
 
 _lanes = Rows("lane", tuple[int, str, str, str, str])
 _limits = Rows("fleet_limit", tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int])
@@ -45,13 +46,13 @@ class QuotaBook:
         """The quotas as they were when they were last read."""
         return self._known[1]
 
-    def look(self, tx: Tx, control: int) -> Quotas:
-        """Returns the quotas at this value of the control counter, and reads them if it has changed."""
+    def at(self, tx: Tx, control: int) -> Quotas:
+        """Returns the quotas at this value of the control counter. They are read only if the counter has changed."""
         if control != self._known[0]:
             self._known = (control, quotas_of(tx))
         return self._known[1]
 
-    def free(self, tenants: Iterable[str]) -> int | None:
+    def control_without(self, tenants: Iterable[str]) -> int | None:
         """Returns the value of the control counter at which none of these tenants had a quota; None if one of them had,
         or if the quotas have not been read."""
         control, quotas = self._known
@@ -75,6 +76,7 @@ class LaneBook:
         """The value of the control counter at which the limits were read."""
 
     def id_of(self, tx: Tx, name: LaneName) -> int:
+        """Returns the number of a lane, which is written if it is new."""
         known = self._ids.get(name)
         return self.ids_of(tx, [name])[name] if known is None else known
 
@@ -119,6 +121,7 @@ class LaneBook:
         return self._rules
 
     def forget(self) -> None:
+        """Forgets everything, so that it is read again."""
         self._ids.clear()
         self._names.clear()
         self._rules_of = None
@@ -126,6 +129,7 @@ class LaneBook:
 
 
 def limits_in(tx: Tx, found: bytes | str) -> list[FlowLimit]:
+    """Decodes fleet limits from the answer of a statement."""
     return [
         FlowLimit(
             tenant=tenant,
@@ -140,6 +144,7 @@ def limits_in(tx: Tx, found: bytes | str) -> list[FlowLimit]:
 
 
 def quotas_of(tx: Tx) -> Quotas:
+    """Reads all quotas."""
     return Quotas(
         Quota(
             tenant=tenant,
@@ -161,6 +166,7 @@ def _rate(count: int | None, window_us: Span | None, algorithm: Algorithm | None
 
 
 def epoch_and_control(tx: Tx) -> tuple[int, int]:
+    """Reads the epoch and the control counter."""
     found = tx.row(tx.sql.epoch)
     assert found is not None
     epoch, control = found
@@ -169,7 +175,7 @@ def epoch_and_control(tx: Tx) -> tuple[int, int]:
 
 
 def check_numbers(epoch: object, control: object) -> None:
-    """Raises StoreRefused where a column holds something else than a number, which SQLite lets anybody write."""
+    """Raises StoreRefused if one of these columns does not contain a number; SQLite lets anybody write anything."""
     if type(epoch) is not int:
         refuse_damaged("epoch")
     if type(control) is not int:
@@ -177,6 +183,7 @@ def check_numbers(epoch: object, control: object) -> None:
 
 
 def refuse_damaged(column: str) -> NoReturn:
+    """Raises StoreRefused because this column of table meta cannot be read."""
     raise StoreRefused(
         f"the only row of table meta cannot be read: {column} is no integer, so no job can be enqueued or claimed; "
         "repair that column (last_seq: the largest seq in table job, at least; epoch and control: more than they were)"

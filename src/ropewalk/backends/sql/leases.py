@@ -58,7 +58,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     for asked in renewals:
         (kept if asked.seq in held and held[asked.seq].fence == asked.fence else missing).append(asked)
     tx.run_rows(tx.sql.renew_leases, _rows(tx, kept), owner)
-    logs.keep(tx, kept)
+    logs.write(tx, kept)
     cancels = [
         CancelNotice(seq=each.seq, fence=each.fence, reason=each.cancel.reason, force=each.cancel.force)
         for each in (held[asked.seq] for asked in kept)
@@ -108,12 +108,14 @@ def _json(seqs: Sequence[int]) -> str:
 
 
 def register(tx: Tx, card: WorkerCard) -> None:
+    """Records a worker, or what has changed about it."""
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
     tx.run(tx.sql.register_worker, values)
 
 
 def note(tx: Tx, written: Note) -> NoteAnswer:
+    """Writes the progress and the checkpoint of a running attempt."""
     holder = written.holder
     job = next(iter(load(tx, [holder.seq], tx.sql.load_to_note or None)), None)
     reason = loss_reason(job, holder.fence, holder.owner)

@@ -24,6 +24,7 @@ from ropewalk.domain.time import MINUTE
 from ropewalk.ports.store.limits import LimitUse
 
 Counted: TypeAlias = dict[LaneName, int]
+"""The number of running jobs of each lane."""
 
 _counts = msgspec.json.Decoder(list[tuple[int, int]])
 _states = Rows("fleet_rate", tuple[str, LimitKind, str, str, RateState])
@@ -113,6 +114,7 @@ class ClaimLimits:
 
 
 def put(tx: Tx, limit: FlowLimit) -> None:
+    """Stores a limit, unless the one that is there takes precedence."""
     before = _rules(tx).limits.get(limit.id)
     if not limit.replaces(before):
         return
@@ -125,6 +127,7 @@ def put(tx: Tx, limit: FlowLimit) -> None:
 
 
 def remove(tx: Tx, tenant: str, kind: LimitKind, name: str) -> bool:
+    """Deletes a limit. Returns False if there is none."""
     gone = tx.run(tx.sql.remove_limit, (tenant, kind, name)) == 1
     if gone:
         tx.run(tx.sql.forget_rates, (tenant, kind, name))
@@ -133,6 +136,7 @@ def remove(tx: Tx, tenant: str, kind: LimitKind, name: str) -> bool:
 
 
 def uses(tx: Tx, tenant: str) -> list[LimitUse]:
+    """Returns the limits of a tenant and what is in use of them."""
     rules = _rules(tx)
     in_use = rules.in_use(running(tx, tx.lanes))
     return [LimitUse.of(limit, in_use) for limit in rules.of_tenant(tenant)]

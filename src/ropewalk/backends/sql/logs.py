@@ -25,7 +25,8 @@ class Logged(Protocol):
     def lines(self) -> Sequence[LogLine]: ...
 
 
-def keep(tx: Tx, written: Iterable[Logged]) -> None:
+def write(tx: Tx, written: Iterable[Logged]) -> None:
+    """Writes the log lines of renewals and settlements, and deletes the oldest if a job has too many."""
     logged = [each for each in written if each.lines]
     if not logged:
         return
@@ -36,6 +37,7 @@ def keep(tx: Tx, written: Iterable[Logged]) -> None:
 
 
 def lines_of(tx: Tx, tenant: str, job_id: str) -> list[LogLine]:
+    """Returns the log lines of a job."""
     seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
     return [] if seq is None else _lines.decode(tx, tx.value(tx.sql.lines_of, (seq,)))
 

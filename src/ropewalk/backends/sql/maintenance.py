@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sql import documents, limits
-from ropewalk.backends.sql.damage import Rows, RowsByName, say_set_aside
+from ropewalk.backends.sql.damage import Rows, RowsByName, log_set_aside
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
@@ -40,6 +40,7 @@ _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
 def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) -> Consequences:
+    """Takes back expired leases, and ends jobs whose deadline has passed and waits that are over."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work)
     _follow_clock(tx, unit_of_work, propagation, limit)
@@ -104,6 +105,7 @@ def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
 
 
 def _known_ranges(stored: str) -> list[TicketRange]:
+    """Decodes ticket ranges; none if their row is damaged."""
     try:
         return _ranges.decode(stored)
     except msgspec.DecodeError:  # a damaged row must not keep its worker from claiming
@@ -133,7 +135,7 @@ def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
 
     damaged = [job for job in unit_of_work.load(sorted(seqs)) if job.damaged and not job.terminal]
     for job in damaged:
-        say_set_aside(job.id, job.damaged)
+        log_set_aside(job.id, job.damaged)
     change_each(unit_of_work, damaged, end)
     consequences = propagation.run()
     unit_of_work.flush()
@@ -141,10 +143,12 @@ def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
 
 
 def _run_out(tx: Tx, limit: int) -> list[int]:
+    """Returns jobs whose leases have expired."""
     return _ints.decode(tx.value(tx.sql.expired_leases, (tx.now, limit)))
 
 
 def _lose(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
+    """Takes back expired leases. A job that had started counts as crashed."""
     if not seqs:
         return
     known = _started.decode(tx, tx.value(tx.sql.started_tickets))
@@ -181,6 +185,7 @@ def _wake(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
+    """Deletes what is past its retention."""
     types = _types.decode(tx, tx.value(tx.sql.types))
     gone = _past_retention(tx, retention, types, limit)
     remove(tx, gone)
@@ -208,19 +213,24 @@ def remove(tx: Tx, seqs: Sequence[int]) -> None:
 
 
 def once(tx: Tx, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
+    """Takes a key for a while. Returns whether the caller is the first one; a caller that names itself by `by` is
+    recognized when it asks again."""
     return tx.run(tx.sql.take_once, (tenant, key, by, tx.now + ttl_us, tx.now, tx.now)) == 1
 
 
 def is_taken_once(tx: Tx, tenant: str, key: str) -> bool:
+    """Whether somebody has taken this key."""
     return tx.row(tx.sql.is_taken_once, (tenant, key, tx.now)) is not None
 
 
 def pause(tx: Tx, tenant: str, queue: str, *, paused: bool) -> None:
+    """Pauses a queue, or lets it go on."""
     if tx.run(tx.sql.set_paused, (tenant, queue, int(paused))):
         tx.run(tx.sql.bump_control)
 
 
 def drain(tx: Tx, owner: str) -> bool:
+    """Asks a worker to drain. Returns False if it is unknown."""
     told = tx.run(tx.sql.drain_worker, (owner,)) == 1
     if told:
         tx.run(tx.sql.bump_control)
@@ -241,6 +251,8 @@ def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: i
 
 
 def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -> int:
+    """Deletes results that are past their retention. For each type, the time up to which this was done is
+    remembered."""
     forgotten = 0
     for job_type in types:
         upto = tx.value(tx.sql.results_upto, (job_type,))
@@ -257,6 +269,7 @@ def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -
 
 
 def _forget(tx: Tx, seqs: Sequence[int]) -> None:
+    """Deletes the results of these jobs."""
     if seqs:
         tx.run(tx.sql.forget_results, (FORGOTTEN, msgspec.json.encode(seqs).decode()))
 

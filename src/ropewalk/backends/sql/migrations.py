@@ -1,9 +1,10 @@
-"""Schema migrations: numbered files, forward only, each with a header that says whether older releases can go on.
+"""Schema migrations: numbered files, which are only applied forward. The header of each says whether older releases can
+still use the store.
 
     0002_add_colour.sql
     -- compat: additive        (older releases ignore what it adds; `breaking`: they must not touch the store)
 
-This module reads them and decides what to do; running the statements is the store's.
+This module reads the files and decides which of them are missing. Each store runs their statements itself.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from ropewalk.errors import SchemaMismatch
 from ropewalk.ports.store.migrations import SchemaState
 
 Compat: TypeAlias = Literal["additive", "breaking"]
+"""Whether older releases can use a store to which the migration was applied."""
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 _HEADER: Final = re.compile(r"-- compat: (additive|breaking)\n")
 
 
 class Migration(Struct, frozen=True, kw_only=True):
+    """One file."""
+
     version: int
     name: str
     compat: Compat
@@ -36,7 +40,8 @@ class Migration(Struct, frozen=True, kw_only=True):
 
 
 def read_migrations(package: str) -> list[Migration]:
-    """Everything in the package's `migrations` folder, in order; refuses gaps, other files and missing headers."""
+    """Returns the migrations in the package's `migrations` folder, in order. Raises ImportError if a number is missing,
+    or if a file has a wrong name or no header."""
     folder = files(package).joinpath("migrations")
     found = sorted(
         (_read(file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir()),
@@ -49,7 +54,8 @@ def read_migrations(package: str) -> list[Migration]:
 
 
 def missing(known: Sequence[Migration], applied: Mapping[int, Compat], place: str) -> list[Migration]:
-    """What is still to be applied; refuses a store that a newer release changed in a way this one cannot live with."""
+    """Returns the migrations that are not applied yet. Raises SchemaMismatch if a newer release has changed the store
+    in a way that this one does not understand."""
     newest = known[-1].version
     breaking = [version for version, compat in applied.items() if version > newest and compat == "breaking"]
     if breaking:
@@ -61,6 +67,7 @@ def missing(known: Sequence[Migration], applied: Mapping[int, Compat], place: st
 
 
 def state_of(known: Sequence[Migration], applied: Mapping[int, Compat], place: str) -> SchemaState:
+    """Returns which migrations are applied and which are missing."""
     return SchemaState(
         applied=max(applied, default=0),
         newest=known[-1].version,
@@ -69,7 +76,7 @@ def state_of(known: Sequence[Migration], applied: Mapping[int, Compat], place: s
 
 
 def refuse_outdated(known: Sequence[Migration], applied: Mapping[int, Compat], place: str) -> None:
-    """For a store that is not to be changed by opening it."""
+    """Raises SchemaMismatch if migrations are missing, for a store that must not be changed when it is opened."""
     lacking = missing(known, applied, place)
     if lacking:
         raise SchemaMismatch(
@@ -79,7 +86,8 @@ def refuse_outdated(known: Sequence[Migration], applied: Mapping[int, Compat], p
 
 
 def statements_of(script: str) -> Iterable[str]:
-    """The statements of a script. Ours hold no trigger and no text with a semicolon at the end of a line."""
+    """Returns the statements of a script. A script must not contain triggers, or texts with a semicolon at the end of a
+    line."""
     code = "\n".join(line for line in script.splitlines() if not line.lstrip().startswith("--"))
     return (statement.strip() for statement in re.split(r";\s*$", code, flags=re.MULTILINE) if statement.strip())
 

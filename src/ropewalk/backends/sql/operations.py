@@ -89,6 +89,7 @@ def purge(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, together:
 
 
 def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
+    """Returns what became of the request to delete this job."""
     if job is None:
         return Deletion.NOT_FOUND
     if not job.terminal:

@@ -107,6 +107,7 @@ class Query:
             self._add(sql.search_tag.format(**names), **{names["name"]: name, names["value"]: value})
 
     def count(self) -> str:
+        """Returns the query for the number of jobs."""
         return f"SELECT count(*) FROM job WHERE {self._conditions()}"  # noqa: S608  every condition is one of ours
 
     def page(self, order: Order, after: Position | None, limit: int) -> str:
@@ -135,6 +136,7 @@ def _any_of(conditions: Iterable[str]) -> str:
 
 
 AHEAD_MAX: Final = 10_000
+"""The jobs ahead of another one are counted up to this number."""
 BACKLOG_MAX: Final = 100_000
 """The backlog of one tenant, queue and type is counted up to this number."""
 
@@ -248,6 +250,7 @@ def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
 
 
 def backlog(tx: Tx) -> list[Backlog]:
+    """Returns how many jobs are ready in each lane, and since when."""
     ready: dict[LaneName, tuple[int, Instant]] = {}
     for tenant, queue, job_type, jobs, oldest in _backlog.decode(tx, tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
         lane = LaneName(tenant, queue, job_type, "")
@@ -257,11 +260,13 @@ def backlog(tx: Tx) -> list[Backlog]:
 
 
 def damage_of(tx: Tx, job: JobRecord) -> Sequence[str]:
+    """Returns the columns of a job that cannot be read."""
     with carefully(tx, None):
         return next((found.damaged for found in load(tx, [job.seq])), ())
 
 
 def ahead_of(tx: Tx, job: JobRecord) -> int:
+    """Returns how many ready jobs of the same queue come before this one."""
     rank = (job.prio_key, job.time_key, job.seq)
     ahead: int = tx.value(tx.sql.ahead_of, (job.tenant, job.queue, *rank, tx.now, AHEAD_MAX))
     return ahead
@@ -272,6 +277,7 @@ def workers(tx: Tx) -> list[WorkerCard]:
 
 
 def change_marks(tx: Tx) -> tuple[int, int]:
+    """Returns the two numbers by which a watcher sees changes of the store (sqlite/listening.py)."""
     found = tx.row(tx.sql.change_marks)
     assert found is not None
     return found[0], found[1]
@@ -281,7 +287,8 @@ _lines = msgspec.json.Decoder(list[tuple[str, str]])
 _counts_of_all_tenants = msgspec.json.Decoder(dict[str, int])
 
 
-def work(tx: Tx) -> Work:
+def open_work(tx: Tx) -> Work:
+    """Returns the facts about open work of all tenants, for an examination."""
     over = tx.row(tx.sql.leases_over, (tx.now,))
     assert over is not None
     _read_small_tables(tx)

@@ -26,23 +26,23 @@ _charges = Rows("quota_charge", tuple[str, QuotaCharge])
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
     """Returns what the quotas allow for submissions from outside. The quotas of their tenants are locked from here
     on."""
-    quotas = tx.lanes.quotas.look(tx, control).for_tenants(outside(submissions))
+    quotas = tx.lanes.quotas.at(tx, control).for_tenants(tenants_outside(submissions))
     _hold(
         tx, [tenant for tenant, quota in quotas.items() if quota.pending is not None or quota.submissions is not None]
     )
     return _measured(tx, quotas)
 
 
-def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
+def admission_in_user_transaction(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
     """Returns what the quotas allow for submissions in a user's transaction. It may stay open for hours, so nothing is
-    locked, and the rates were charged before in a transaction of their own (`pay`)."""
-    quotas = tx.lanes.quotas.look(tx, control).for_tenants(outside(submissions))
+    locked, and the rates were charged before in a transaction of their own (`charge_rates`)."""
+    quotas = tx.lanes.quotas.at(tx, control).for_tenants(tenants_outside(submissions))
     return _measured(tx, {tenant: msgspec.structs.replace(quota, submissions=None) for tenant, quota in quotas.items()})
 
 
-def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
+def charge_rates(tx: Tx, submissions: Sequence[Submission]) -> None:
     """Charges the rates for submissions that a user's transaction is about to make. Raises QuotaExceeded."""
-    quotas = tx.lanes.quotas.look(tx, epoch_and_control(tx)[1]).for_tenants(outside(submissions))
+    quotas = tx.lanes.quotas.at(tx, epoch_and_control(tx)[1]).for_tenants(tenants_outside(submissions))
     rated = {
         tenant: Quota(tenant=tenant, submissions=quota.submissions)
         for tenant, quota in quotas.items()
@@ -60,12 +60,13 @@ def write_charges(tx: Tx, admission: Admission) -> None:
     tx.run_rows(tx.sql.charge_quotas, rows)
 
 
-def outside(submissions: Sequence[Submission]) -> set[str]:
+def tenants_outside(submissions: Sequence[Submission]) -> set[str]:
     """Returns the tenants of these submissions, except those that a running job makes: they need no admission."""
     return {new.tenant for submission in submissions if submission.under is None for new in submission.jobs}
 
 
 def put(tx: Tx, quota: Quota) -> None:
+    """Stores a quota, and the fleet limit that enforces its part for running jobs."""
     rate = quota.submissions
     how_often = (None, None, None) if rate is None else (rate.count, rate.window_us, rate.algorithm)
     tx.run(tx.sql.put_quota, (quota.tenant, quota.pending, quota.running, *how_often, quota.payload_bytes))
@@ -73,10 +74,11 @@ def put(tx: Tx, quota: Quota) -> None:
         limits.remove(tx, quota.tenant, "tenant", quota.tenant)
     else:
         limits.put(tx, running_limit)
-    tx.run(tx.sql.bump_control)  # also where that limit stays as it is
+    tx.run(tx.sql.bump_control)  # This is necessary even if that limit stays as it is.
 
 
 def remove(tx: Tx, tenant: str) -> bool:
+    """Deletes a quota. Returns False if there is none."""
     gone = tx.run(tx.sql.remove_quota, (tenant,)) == 1
     if gone:
         limits.remove(tx, tenant, "tenant", tenant)
@@ -84,12 +86,13 @@ def remove(tx: Tx, tenant: str) -> bool:
     return gone
 
 
-def kept(tx: Tx) -> list[Quota]:
+def all_quotas(tx: Tx) -> list[Quota]:
     """Returns all quotas, ordered by tenant."""
     return list(quotas_of(tx).by_tenant.values())
 
 
 def use(tx: Tx, tenant: str) -> QuotaUse | None:
+    """Returns the quota of a tenant and what is in use of it; None if it has none."""
     quota = quotas_of(tx).of(tenant)
     if quota is None:
         return None
@@ -105,11 +108,13 @@ def use(tx: Tx, tenant: str) -> QuotaUse | None:
 
 
 def _hold(tx: Tx, tenants: list[str]) -> None:
+    """Locks the quotas of these tenants."""
     if tenants:
         tx.run(tx.sql.lock_quotas, (msgspec.json.encode(tenants).decode(),))
 
 
 def _measured(tx: Tx, quotas: dict[str, Quota]) -> Admission:
+    """Measures these quotas."""
     rated = [tenant for tenant, quota in quotas.items() if quota.submissions is not None]
     charges = _charges_of(tx, rated) if rated else {}
     return Admission(

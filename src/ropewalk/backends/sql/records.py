@@ -14,7 +14,15 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import defstruct
 
-from ropewalk.backends.sql.columns import BORN_ALWAYS, BORN_SOMETIMES, CHANGING, COLUMNS, COUNTS, JSON, OTHERS
+from ropewalk.backends.sql.columns import (
+    CHANGING,
+    COLUMNS,
+    INSERTED_ALWAYS,
+    INSERTED_IF_USED,
+    JSON,
+    OTHERS,
+    ZERO_BY_DEFAULT,
+)
 from ropewalk.backends.sql.damaged_jobs import read_one_by_one
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_submitted
@@ -27,8 +35,8 @@ from ropewalk.domain.time import Instant
 WAITING, READY, RUNNING, FINISHED = range(4)
 """These are the stages of a job."""
 
-_always = attrgetter(*BORN_ALWAYS)
-_sometimes = attrgetter(*BORN_SOMETIMES)
+_always = attrgetter(*INSERTED_ALWAYS)
+_sometimes = attrgetter(*INSERTED_IF_USED)
 _changing = attrgetter(*CHANGING)
 _leased = attrgetter("seq", "ticket", "lease_expires_at")
 _JSON_AT: Final = tuple(at for at, name in enumerate(CHANGING) if name in JSON)
@@ -36,6 +44,7 @@ _NAMED_AT: Final = (CHANGING.index("status"), CHANGING.index("last_move"))
 
 
 def stage_of(job: JobRecord, now: Instant) -> int:
+    """Returns the stage of a job (glossary)."""
     match job.status:
         case Status.WAITING:
             return READY if job.ready_at(now) else WAITING
@@ -46,11 +55,13 @@ def stage_of(job: JobRecord, now: Instant) -> int:
 
 
 def find(tx: Tx, tenant: str, job_id: str) -> JobRecord | None:
+    """Returns the job with this id; None if there is none."""
     seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
     return None if seq is None else load(tx, [seq])[0]
 
 
 def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
+    """Returns those of these jobs that exist."""
     wanted = msgspec.json.encode(list(ids)).decode()
     return load(tx, _ints.decode(tx.value(tx.sql.seqs_of_ids, (wanted, tenant))))
 
@@ -72,7 +83,7 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
         )
         for job, lane, extra in zip(jobs, of_each, extras, strict=False)
     ]
-    columns = (*BORN_ALWAYS, "stage", "lane", "input", *used)
+    columns = (*INSERTED_ALWAYS, "stage", "lane", "input", *used)
     tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
     count_submitted(tx, lanes, of_each)
 
@@ -112,7 +123,7 @@ def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
 
 def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
     """Returns, by column, the values that records of one kind have in common."""
-    always = dict(zip(BORN_ALWAYS, _always(first), strict=True))
+    always = dict(zip(INSERTED_ALWAYS, _always(first), strict=True))
     del always["seq"], always["id"]
     sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
     return {**always, "stage": stage_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
@@ -123,11 +134,11 @@ def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
     takes 1 µs each."""
     used: dict[str, Sequence[SqlValue]] = {}
     columns = zip(*map(_sometimes, jobs), strict=True)
-    for name, column in zip(BORN_SOMETIMES, columns, strict=False):
+    for name, column in zip(INSERTED_IF_USED, columns, strict=False):
         if name in JSON:
             if any(column):
                 used[name] = [json_text(value) for value in column]
-        elif column.count(0 if name in COUNTS else None) < len(column):
+        elif column.count(0 if name in ZERO_BY_DEFAULT else None) < len(column):
             used[name] = column
     return used
 
@@ -150,6 +161,7 @@ def json_text(value: object) -> str | None:
 
 
 LOADED_AT_ONCE_MAX: Final = 1000
+"""One statement loads this many records at most."""
 
 
 Extras: Final = defstruct(

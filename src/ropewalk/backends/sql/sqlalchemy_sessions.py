@@ -27,16 +27,21 @@ _BEGIN: Final = "SELECT 1"
 
 
 class Begun(Struct, frozen=True):
+    """A transaction that has begun."""
+
     driver: Any
+    """The driver's connection inside of the transaction."""
     session: Any | None
     """The commit of this session commits the transaction; None if no session reports the commit."""
 
 
 def is_blocking(connection: object) -> bool:
+    """Whether this is a blocking session or connection of SQLAlchemy."""
     return bool(kinds_of(connection, PACKAGE) & _BLOCKING)
 
 
 def is_awaited(connection: object) -> bool:
+    """Whether this is an asynchronous session or connection of SQLAlchemy."""
     return bool(kinds_of(connection, PACKAGE) & _AWAITED)
 
 
@@ -51,6 +56,8 @@ def begun(connection: Any) -> Begun:
 
 
 async def begun_async(connection: Any) -> Begun:
+    """Begins the transaction of an asynchronous connection. A connection that is not of SQLAlchemy is the driver's own
+    already."""
     if not is_awaited(connection):
         return Begun(connection, None)
     session = _session(connection, "async_scoped_session", "AsyncSession")
@@ -91,6 +98,7 @@ class Watch:
         """Each function, with the savepoints and the transaction in which it was added; the innermost comes first."""
 
     def listen(self, session: Any) -> None:
+        """Has SQLAlchemy report the ends of transactions of this session."""
         event = import_module("sqlalchemy.event")
         event.listen(session, "after_commit", self._committed)
         event.listen(session, "after_soft_rollback", self._rolled_back)

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
+    """The SQL of a store: one field for each block. A field with a default may be missing in a store."""
+
     load_jobs: str
     load_shared: str = ""
     """This loads jobs that are only read: other transactions may still change what does not end them, such as a

@@ -75,10 +75,12 @@ class CounterBook:
             self._counters.completed(lane, waits=waits, runs=runs, totals=totals)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:
+        """Counts a move of a job."""
         lane = self._lanes.id_of(self._tx, job.lane.above)
         self._counters.moved(lane, job, effects, self._tx.now)
 
     def gone(self, endings: Iterable[tuple[int, Status, int]]) -> None:
+        """Counts finished jobs that are deleted, as (lane, status, number)."""
         for lane, status, jobs in endings:
             gone = self._counters.of(_above(lane)).gone
             gone[status] = gone.get(status, 0) + jobs
@@ -105,6 +107,8 @@ def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
 
 
 def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
+    """Folds the oldest counters into sums, and deletes sums that are past their retention. Returns the number of folded
+    rows."""
     found = tx.value(tx.sql.oldest_counters, (limit,))
     rows = _rows.decode(tx, found)
     # Rows that cannot be read are deleted, too, because they would come first for ever.
@@ -118,6 +122,7 @@ def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
 
 
 def stats(tx: Tx, tenant: str, query: StatsQuery) -> Statistics:
+    """Returns the statistics of a tenant."""
     window = Window.of(query, tx.now)
     whose = (tenant, query.queue, query.type)
     places = {lane: (queue, of) for lane, queue, of in _places.decode(tx, tx.value(tx.sql.lanes_counted, whose))}

@@ -81,12 +81,14 @@ T = TypeVar("T")
 
 
 class SqlStore(SqlReading, SqlDocuments, DatabaseStore, ABC):
+    """The verbs of every SQL store. A store derives from it and adds its connections."""
+
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._cache = ClaimCache(runtime.monotonic)
         self._aside: list[Consequences] = []
-        """what followed from setting damaged jobs aside, and what was passed over, until a claim or a sweep tells its
-        worker"""
+        """The consequences of setting damaged jobs aside, and the records that were passed over, until a claim or a
+        sweep returns them to a worker."""
 
     @property
     def capabilities(self) -> frozenset[Capability[Any]]:
@@ -210,7 +212,7 @@ class SqlStore(SqlReading, SqlDocuments, DatabaseStore, ABC):
         return await self._write(lambda tx: quotas.remove(tx, tenant))
 
     async def quotas(self) -> list[Quota]:
-        return await self._read(quotas.kept)
+        return await self._read(quotas.all_quotas)
 
     async def quota_use(self, tenant: str) -> QuotaUse | None:
         return await self._read(lambda tx: quotas.use(tx, tenant))

@@ -48,7 +48,7 @@ def spawn_alike(
         return None
     if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(unit_of_work, owner):
         return None
-    unit_of_work.flush()  # what this transaction inserted counts, too
+    unit_of_work.flush()  # The statements below must find what this transaction has inserted.
     try:
         with tx.savepoint():
             accepted = _add_alike(tx, lanes, jobs, tx.take_seqs(len(jobs)), owner=owner)
@@ -136,7 +136,8 @@ class Intake:
 
 
 Admit: TypeAlias = Callable[[Tx, int, Sequence[Submission]], Admission]
-"""Such a function measures quotas: quotas.admission, or quotas.passing in a user's transaction."""
+"""Such a function measures quotas: quotas.admission, or quotas.admission_in_user_transaction in a user's
+transaction."""
 
 
 class ControlChanged(Exception):
@@ -158,21 +159,24 @@ def submit(
             with tx.savepoint():
                 return _submit_plain(tx, lanes, submissions, admit)
         except AlreadyThere:
-            lanes.forget()  # an id is there already: find out whose
+            lanes.forget()  # An id exists already. Intake finds out which job has it.
         except ControlChanged:
-            lanes.forget()  # a lane that was written is undone: whoever waits for a quota holds nothing
+            # The new lanes are undone, so that this transaction has locked nothing when it waits for a quota.
+            lanes.forget()
         except QuotaExceeded:
-            pass  # some may fit, and those that are there already use nothing up
+            pass  # Some of the jobs may fit, and those that exist already use up nothing.
     return Intake(tx, lanes, _admission(tx, submissions, admit), wait=wait).submit(submissions)
 
 
 def _admission(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Admission:
-    if not quotas.outside(submissions):
+    """Measures the quotas, unless a running job makes all of the submissions."""
+    if not quotas.tenants_outside(submissions):
         return Admission()
     return admit(tx, epoch_and_control(tx)[1], submissions)
 
 
 def _is_plain(submission: Submission) -> bool:
+    """Whether this submission can be written without looking for each of its jobs first."""
     return submission.under is None and submission.skip_queue is None and all(map(is_plain, submission.jobs))
 
 
@@ -181,11 +185,15 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], ad
     if not jobs:
         return [[] for _ in submissions]
     alike = are_alike(jobs)
-    if alike and tx.numbers_inserted and (control := tx.lanes.quotas.free(quotas.outside(submissions))) is not None:
+    if (
+        alike
+        and tx.numbers_inserted
+        and (control := tx.lanes.quotas.control_without(quotas.tenants_outside(submissions))) is not None
+    ):
         accepted = iter(_add_alike(tx, lanes, jobs, control=control))
     else:
         seqs, control = tx.take_numbers(len(jobs))
-        admission = admit(tx, control, submissions) if tx.lanes.quotas.look(tx, control).by_tenant else None
+        admission = admit(tx, control, submissions) if tx.lanes.quotas.at(tx, control).by_tenant else None
         if admission is not None:
             admission.admit(jobs)
         accepted = iter(_add_alike(tx, lanes, jobs, seqs) if alike else _add_all(tx, lanes, jobs, seqs))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ropewalk.backends.sql import records, steps
-from ropewalk.backends.sql.damage import left_out
+from ropewalk.backends.sql.damage import log_left_out
 from ropewalk.backends.sql.graph import EdgeBook, ScopeBook, put_orphan
 from ropewalk.backends.sql.keys import KeyBook
 from ropewalk.backends.sql.lanes import LaneBook
@@ -225,7 +225,7 @@ class SqlUnitOfWork(UnitOfWork):
         except msgspec.DecodeError as error:
             if not self._tx.careful:
                 raise
-            left_out(self._tx, "deferred_work", error)
+            log_left_out(self._tx, "deferred_work", error)
             return None
 
     def report_orphan(self, scope: Scope) -> None:

@@ -49,11 +49,13 @@ class ConnectionLocks:
 
     @contextmanager
     def blocking(self, connection: object) -> Generator[None]:
+        """Lets one thread at a time use this connection."""
         with self._blocking.of(connection) as lock, lock:
             yield
 
     @asynccontextmanager
     async def awaited(self, connection: object) -> AsyncGenerator[None]:
+        """Lets one task at a time use this connection."""
         with self._awaited.of(connection) as lock:
             async with lock:
                 yield
@@ -71,6 +73,7 @@ class Locks(Generic[L]):
 
     @contextmanager
     def of(self, connection: object) -> Generator[L]:
+        """Yields the lock of a connection."""
         lock = self._count(id(connection), 1)
         try:
             yield lock
@@ -109,6 +112,7 @@ def kinds_of(connection: object, package: str) -> set[str]:
 
 
 def unknown(connection: object, wanted: str) -> InvalidInput:
+    """Returns the error for a connection that the store cannot use."""
     kind = type(connection)
     if kind.__name__.endswith("Cursor"):
         return InvalidInput(

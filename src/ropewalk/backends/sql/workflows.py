@@ -47,6 +47,7 @@ _kept = msgspec.json.Decoder(list[tuple[int, str, int | None]])
 
 
 def groups(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+    """Returns those of these groups that have a scope."""
     wanted = msgspec.json.encode(list(dict.fromkeys(ids))).decode()
     return {group.id: group for group in _groups.decode(tx, tx.value(tx.sql.groups, (wanted, tenant)))}
 
@@ -71,19 +72,21 @@ def contributions(tx: Tx, tenant: str, group_id: str) -> list[GroupContribution]
 
 
 def chain(tx: Tx, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:
+    """Returns the members of a chain, or its `last` members."""
     job = records.find(tx, tenant, job_id)
     if job is not None and job.chain_id is None:
         return [job]
     chain_id = job_id if job is None else job.chain_id
-    limit = -1 if last is None else last  # as SQLite says "all"
+    limit = -1 if last is None else last  # For SQLite, -1 means all.
     return load(tx, _ints.decode(tx.value(tx.sql.chain_of, (chain_id, tenant, limit)))[::-1])
 
 
 def dependencies(tx: Tx, seq: int) -> list[Dependency]:
+    """Returns what a job waits or waited for."""
     behind = _tails.decode(tx, tx.value(tx.sql.tails_of_edges, (seq,)))
     jobs = {job.seq: job for job in load(tx, list(dict.fromkeys(behind)))}
     edges = edges_of(tx, [seq])
-    if len(edges) != len(behind):  # some could not be read: which job is behind the others is not known
+    if len(edges) != len(behind):  # Some edges cannot be read, so the jobs do not belong to the others in order.
         return [Dependency(edge=edge, job=None) for edge in edges]
     found = [(edge, jobs.get(at)) for edge, at in zip(edges, behind, strict=True)]
     roots = [job for edge, job in found if job is not None and is_whole_group(edge, job)]
@@ -102,6 +105,7 @@ def dependencies(tx: Tx, seq: int) -> list[Dependency]:
 
 
 def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) -> EndAnswer:
+    """Ends a job on behalf of somebody outside."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     job = unit_of_work.find(tenant, [job_id]).get(job_id)
     if job is None:
@@ -109,7 +113,7 @@ def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) ->
     if job.terminal:
         return EndAnswer(id=job_id, state=job.state_at(tx.now))
     if job.status is Status.RUNNING:
-        tx.run(tx.sql.bump_control)  # its holder hears of it soon
+        tx.run(tx.sql.bump_control)  # Its worker notices that soon.
     propagation = Propagation(unit_of_work)
     end_from_outside(unit_of_work, propagation, job, asked)
     consequences = propagation.run()
@@ -164,12 +168,13 @@ def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Sp
 
 
 def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
+    """Continues postponed work."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work, limit)
     taken = unit_of_work.take_postponed(limit)
     propagation.resume(taken)
     consequences = propagation.run()
     unit_of_work.flush()
-    if tx.passed_over:  # what was put off because of that is there for ever, and no reason to go on at once
+    if tx.passed_over:  # Work that was deferred because of that stays, and is no reason to continue at once.
         return structs.replace(consequences, more=consequences.more or len(taken) == limit)
     return structs.replace(consequences, more=tx.row(tx.sql.any_cascade) is not None)

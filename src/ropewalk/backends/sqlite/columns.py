@@ -10,12 +10,12 @@ from ropewalk.backends.sql.columns import (
     AS_READY,
     CHANGING,
     COLUMNS,
-    COUNTS,
     HEAD,
     JSON,
     OTHERS,
     PLACE,
     SAVED,
+    ZERO_BY_DEFAULT,
 )
 
 
@@ -38,8 +38,8 @@ PARTS: Final = {
     "head_values": ", ".join("''" if name == "input" else f"job.{name}" for name in HEAD),
     "ready_values": ", ".join(_constant(AS_READY[name]) if name in AS_READY else f"job.{name}" for name in HEAD),
     "other_values": ", ".join(f"'{name}', {_value(name)}" for name in OTHERS),
-    "has_counts": " OR ".join(f"job.{name} > 0" for name in COUNTS),
-    "nullable_others": _of_job(name for name in OTHERS if name not in COUNTS),
+    "has_counts": " OR ".join(f"job.{name} > 0" for name in ZERO_BY_DEFAULT),
+    "nullable_others": _of_job(name for name in OTHERS if name not in ZERO_BY_DEFAULT),
     "place_columns": _of_job(PLACE),
     "saved_columns": ", ".join(SAVED),
     "saved_marks": ", ".join("?" * len(SAVED)),

@@ -113,7 +113,7 @@ class SqliteStore(SqlStore):
         settings = await self._write(settings_of_writer)
         found = await self._read(trouble) if deep else None
         findings = findings_of(await self._runtime.in_thread(lambda: facts(self._path, settings, found)))
-        return Examination(now=self._runtime.now(), work=await self._read(queries.work), findings=findings)
+        return Examination(now=self._runtime.now(), work=await self._read(queries.open_work), findings=findings)
 
     async def _marks(self) -> Marks | None:
         return await self._reader.ask(queries.change_marks) if self._opened else None

@@ -5,8 +5,8 @@ WITH due AS MATERIALIZED (
 UPDATE job_by_stage SET stage = 1 WHERE stage = 0 AND seq = ANY (ARRAY(SELECT seq FROM due))
 
 -- part: noted
--- What the worker has started is written on the way, because every trip takes time. A claim that arrives after a later
--- one of the same worker notes nothing.
+-- Records which jobs the worker has started, together with the claim, because every round trip takes time. A claim
+-- that arrives after a later one of the same worker records nothing.
 noted AS (
     UPDATE worker SET
         started_upto = greatest(started_upto, :started_upto::bigint), unstarted = :unstarted, turn = :turn::bigint
@@ -20,7 +20,7 @@ SELECT unanswered FROM worker WHERE id = %s AND turn <= %s FOR UPDATE
 UPDATE worker SET unanswered = %s, turn = %s WHERE id = %s
 
 -- name: leases_of_tickets
--- What a worker holds under tickets of these ranges.
+-- Returns the jobs that a worker has leased under tickets of these ranges.
 WITH held AS MATERIALIZED (
     SELECT seq FROM running
     WHERE owner = %s AND EXISTS (
@@ -42,29 +42,30 @@ SELECT coalesce(json_agg(seq), '[]') FROM held
 (SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL) AS next_wait
 
 -- name: claim_snapshot
--- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
--- `look` also which sublanes have ready jobs.
+-- Returns which queues are paused and what becomes due next. `control` shows whether the limits that the caller
+-- knows are still valid. With `look`, the answer contains the sublanes with ready jobs, too.
 WITH /* see noted */
 SELECT /* see situation_columns */,
     CASE WHEN :look::boolean THEN (/* see ready_sublanes */) END
 
 -- part: leased
--- What domain.jobs.transition.claim does to the record.
+-- Writes what domain.jobs.transition.claim changes in a record.
 stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = {now}, attempt = attempt + 1,
 fence = greatest(fence, {first_fence}) + 1, owner = {owner}, ticket = {ticket}, lease_expires_at = {expires_at},
 start_rev = rev + 1, started_at = {now}
 
 -- part: must_start_at_once
--- What domain.jobs.quarantine.must_start_at_once says of a ready job (test_statements.py compares them).
+-- The rule domain.jobs.quarantine.must_start_at_once for a ready job (test_statements.py compares them).
 crashes > 0 OR coalesce(attempt + 1 >= max_attempts, false)
 
 -- name: claim_single_sublane
--- A whole claim, if one sublane has all ready jobs, nothing else is due, it is not yet time to look for lost leases (or
--- this claim may not take them back), `control` is the one under which nothing was limited or paused, and each of the
--- first jobs may be given as it stands: in time, not on its last attempt unless there is a slot for it, with the lease of
--- its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is given, and there must be as many
--- as were asked for. What is leased is what lease_jobs would write; it is told as it was before, under the
--- names of the lane. Whether one of the rows has other names is told as well: such a row is damaged.
+-- A whole claim, if all ready jobs are in one sublane, nothing else is due, it is not time to search for expired
+-- leases (or this claim may not take them back), and `control` still has the value at which there was no limit and
+-- no pause. Each of the first jobs must be one that may be given out as it is: in time, not on its last attempt
+-- unless there is a slot for it, and with the lease of its type. Otherwise the statement leases nothing. Without
+-- `look`, it goes on behind a rank, and there must be as many jobs as the claim asks for. It writes what lease_jobs
+-- would write, and returns the jobs as they were before, with the names of their lane. It also returns whether a row
+-- has other names, because such a row is damaged.
 WITH /* see noted */,
 situation AS MATERIALIZED (
     SELECT
@@ -128,9 +129,9 @@ FROM (SELECT * FROM found WHERE (SELECT as_expected FROM given)) AS head
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = head.seq OFFSET 0) AS body USING (seq)
 
 -- name: ready_sublanes
--- Which sublanes have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
--- at 2^41: of each (tenant, queue, type) only the first. And how long that took here, in µs: dead rows on the
--- way show in nothing else.
+-- Returns the sublanes with ready jobs, by one step through the index for each, however many jobs it has. The
+-- sublanes of limit keys begin at 2^41; of those of one (tenant, queue, type), only the first is returned. Also
+-- returns how long that took on the server, in µs: this is the only sign of dead rows on the way.
 WITH RECURSIVE found (began, sublane) AS (
     SELECT clock_timestamp(), (SELECT sublane FROM ready ORDER BY sublane LIMIT 1)
     UNION ALL
@@ -152,7 +153,7 @@ SELECT json_build_array(
 FROM found
 
 -- name: ready_key_sublanes
--- The next sublanes of the limit keys of one (tenant, queue, type).
+-- Returns the next sublanes of the limit keys of one (tenant, queue, type).
 WITH RECURSIVE given AS (SELECT %s::bigint AS behind, %s::bigint AS before, %s::integer AS most),
 found (sublane, number) AS (
     SELECT (
@@ -172,8 +173,8 @@ found (sublane, number) AS (
 SELECT coalesce(json_agg(sublane), '[]') FROM found WHERE sublane IS NOT NULL
 
 -- part: ready_columns
--- The record_columns of jobs that are about to be leased: what a lease sets is left open. Put together as text, which
--- costs half as much as with the functions for JSON (1.6 µs less a job).
+-- The record_columns of jobs that are about to be leased, without the values that the lease sets. They are put
+-- together as text, which takes half the time of the functions for JSON (1.6 µs less for each job).
 coalesce('[' || string_agg(concat('[', concat_ws(
     ',', seq, to_json(id), /* see ready_of_lane */, /* see ready_of_its_own */
 ), ']'), ',') || ']', '[]'),
@@ -183,8 +184,8 @@ coalesce('[' || string_agg(concat('[', concat_ws(
 coalesce(json_agg(seq), '[]')
 
 -- name: ready_heads
--- The first jobs of each of many sublanes, behind the rank given with it, and the sublane of each. Whatever another claim
--- is looking at is passed over.
+-- Returns the first jobs of each of many sublanes, behind the rank that comes with it, and the sublane of each job.
+-- Jobs that another claim has locked are skipped.
 WITH found AS MATERIALIZED (
     SELECT head.*
     FROM json_array_elements(%s) AS wanted
@@ -203,7 +204,7 @@ FROM found
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) AS body USING (seq)
 
 -- name: ready_jobs
--- The next jobs of one sublane, in order. Whatever another claim is looking at is passed over.
+-- Returns the next jobs of one sublane, in order. Jobs that another claim has locked are skipped.
 WITH found AS MATERIALIZED (
     SELECT * FROM ready
     WHERE sublane = %s AND (prio_key, time_key, seq) > (%s::bigint, %s::bigint, %s::bigint) AND format <= %s

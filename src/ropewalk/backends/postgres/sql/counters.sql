@@ -1,5 +1,6 @@
--- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
--- the answer as it is. Two who fold at once pass over what the other one holds.
+-- Counters of the jobs that moved. `counts` is JSON (domain.statistics.counters.Counters), which Python adds up; the
+-- statements only find it and put it into the answer as it is. Two folds at the same time skip the rows that the
+-- other one has locked.
 
 -- part: counts
 counts
@@ -57,12 +58,13 @@ JOIN lane ON lane.tenant = given.tenant AND lane.limit_key = ''
     AND (given.queue IS NULL OR lane.queue = given.queue) AND (given.type IS NULL OR lane.type = given.type)
 
 -- name: lanes_of_types
--- Of all tenants; the lanes of keys, which may be very many, are behind those without one.
+-- Returns the lanes of these types for all tenants, without the lanes of limit keys, which may be very many and have
+-- larger numbers.
 SELECT coalesce(json_agg(json_build_array(id, tenant)), '[]') FROM lane
 WHERE id < %s AND type = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 
 -- name: counters_of
--- What is not folded yet, the sums of one span, and those for good.
+-- Returns the counters that are not folded yet, the sums of one span, and the sums of all time.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))
 SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, /* see counts */), ','), '') || ']' FROM (
     SELECT 'null' AS span_us, at, lane, counts FROM counters WHERE lane = ANY (ARRAY(SELECT lane FROM wanted))
@@ -84,7 +86,7 @@ SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane,
 ) AS counted
 
 -- name: not_ready
--- Open jobs that are not simply ready; those are what is left of all that are open.
+-- Counts open jobs that are not ready. The ready ones are those that remain of all open jobs.
 SELECT coalesce(json_agg(json_build_array(lane, state, jobs)), '[]') FROM (
     SELECT lane.id AS lane, state, count(*) AS jobs
     FROM (SELECT %s::text AS tenant, %s::bigint AS now) AS given

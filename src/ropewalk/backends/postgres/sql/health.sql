@@ -1,4 +1,4 @@
--- What an examination asks, of all tenants. Each stage holds only what stands there.
+-- What an examination reads, for all tenants. The table of each stage contains only the jobs of this stage.
 
 -- name: all_paused
 SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE paused = 1

@@ -1,17 +1,18 @@
--- What the holder of a lease writes. Every statement repeats the fence and the owner.
+-- What the holder of a lease writes. Every statement checks the fence and the owner.
 
 -- part: begun
 (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint
 
 -- part: completed
--- What domain.jobs.transition.settle does to the record of a completion.
+-- Writes what domain.jobs.transition.settle changes in the record of a completion.
 stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = {now}, finished_at = {now},
 lease_expires_at = NULL, error = NULL, result = {result}
 
 -- name: complete_plain
--- The end of those that this owner holds, with no other flags than these. What it has to wait for it looks at again. Of
--- each it tells number and lane, and how long it waited, ran, and took in all, column by column. Where no time is given, it
--- is the one at which the transaction began.
+-- Completes those of these jobs that the owner holds and that have no other flags than these. Rows that were locked
+-- are evaluated again after the lock wait (READ COMMITTED). Returns, column by column, the number and the lane of
+-- each job, how long it waited, how long it ran, and how long it took in all. Without a time, the time is that at
+-- which the transaction began.
 WITH given AS MATERIALIZED (SELECT coalesce(%(4)s::bigint, /* see begun */) AS now),
 done AS (
     UPDATE job_by_stage SET
@@ -29,10 +30,10 @@ SELECT json_build_array(
 ) FROM done
 
 -- name: complete_in_one_statement
--- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
--- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
--- a float (domain.statistics.histogram). How long each waited at its worker and ran is given, where that knows. Results come in one
--- piece, each from its place on.
+-- Completes all of these jobs or none: if one of them cannot be completed so, the statement fails, because it could
+-- not report that otherwise without another round trip. It also writes the counters of the jobs: the bucket of a
+-- histogram is what a span begins with as a float (domain.statistics.histogram). If a worker measured how long a job
+-- waited there and ran, these times are used. All results come in one piece, with the place at which each begins.
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (
     UPDATE job_by_stage SET
@@ -90,7 +91,8 @@ tallied AS (
 SELECT 1 / (count(*) = cardinality(%(1)s::bigint[]))::integer FROM done
 
 -- name: leases_to_renew
--- Also those of jobs that a user's open transaction refers to (KEY SHARE): a renewal changes nothing that it looked at.
+-- Returns the leases that can be renewed, even if a user's open transaction refers to their jobs (KEY SHARE): a
+-- renewal changes nothing that the transaction has read.
 WITH held AS MATERIALIZED (
     SELECT seq, fence, cancel FROM running
     WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s))) AND owner = %s
@@ -130,8 +132,8 @@ ON CONFLICT (id) DO UPDATE SET
     lease_us = excluded.lease_us
 
 -- name: beat
--- A claim of the same worker may hold its row, and wait for others: no renewal waits with it. What it was told it reads
--- all the same.
+-- Records that a worker lives, and returns whether it has to drain. A claim of the same worker may have locked its
+-- row while it waits for other locks; the renewal does not wait for it, and still reads whether to drain.
 WITH given AS (SELECT %s::bigint AS now, %s::text AS id),
 own AS MATERIALIZED (
     SELECT worker.ctid FROM given JOIN worker ON worker.id = given.id FOR NO KEY UPDATE OF worker SKIP LOCKED

@@ -1,8 +1,9 @@
--- Idempotency keys. A key outlives its job's end, not the job itself: it always names a job that is there.
+-- Idempotency keys. A key may outlive the end of its job but not the job itself, so it always names a job that
+-- exists.
 
 -- name: find_key
--- Whoever asks for a key is alone with it until the end of its transaction, whether the key exists or not: it waits, then
--- looks. The row itself is only kept from being deleted: the end of its job may close it meanwhile.
+-- Locks the name of a key until the end of the transaction, whether the key exists or not, and then reads the key.
+-- Its row is only kept from being deleted: the end of its job may close it meanwhile.
 SELECT pg_advisory_xact_lock(hashtextextended(
     jsonb_build_array(current_schema(), %s::text, %s::text, %s::text)::text, 0
 ))
@@ -12,8 +13,8 @@ WHERE tenant = %s AND type = %s AND key = %s
 FOR KEY SHARE
 
 -- name: find_key_if_free
--- The same without waiting: the first statement tells whether the key is ours now. Only then does the second one, which
--- sees what was committed before it began, tell how it stands.
+-- Reads a key like find_key, but without waiting. The first statement returns whether the lock was free. The second
+-- one is separate because a statement sees only what was committed before it began.
 SELECT pg_try_advisory_xact_lock(hashtextextended(
     jsonb_build_array(current_schema(), %s::text, %s::text, %s::text)::text, 0
 ))
@@ -23,7 +24,8 @@ WHERE tenant = %s AND type = %s AND key = %s
 FOR KEY SHARE
 
 -- name: put_keys
--- Those who ask for a key take turns; the end of its job does not. So it may have been closed since it was read.
+-- Submissions with the same key exclude one another, but the end of its job does not wait for them. So the key may
+-- have been closed since it was read.
 INSERT INTO key (tenant, type, key, job_id, run, input_hash, opened_at, closed_at, keep_us)
 SELECT * FROM unnest(
     %s::text[], %s::text[], %s::text[], %s::text[], %s::integer[], %s::bytea[], %s::bigint[], %s::bigint[], %s::bigint[]

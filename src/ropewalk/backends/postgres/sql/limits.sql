@@ -1,5 +1,6 @@
--- Flow limits. What runs is counted from the jobs; a rate's state is one row for each name it is counted for. Whoever
--- counts holds the rows of the limits first, and counts in a later statement: that one sees what was given out before.
+-- Fleet limits. The running jobs are counted whenever a number is needed. The state of a rate is one row for each
+-- name that it is counted for. A claim locks the rows of the limits first and counts in a later statement, which
+-- sees what other claims have given out before.
 
 -- name: all_limits
 SELECT coalesce(
@@ -56,7 +57,7 @@ ON CONFLICT (tenant, kind, limit_name, name) DO UPDATE SET idle_at = excluded.id
 DELETE FROM fleet_rate WHERE tenant = %s AND kind = %s AND limit_name = %s
 
 -- name: prune_rates
--- One that is being used is left alone: whoever uses it writes it anew.
+-- A rate that a claim is using is skipped, because the claim writes it anew.
 WITH idle AS MATERIALIZED (
     SELECT tenant, kind, limit_name, name FROM fleet_rate WHERE idle_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED
 )

@@ -1,5 +1,5 @@
--- Quotas of tenants. What waits is counted from the jobs, by lane, in indexes alone. Whoever lets jobs of a tenant in holds
--- its row of `quota_charge` first, and counts in a later statement: that one sees what was let in before.
+-- Quotas of tenants. Waiting jobs are counted by lane, by indexes alone. A submission locks the tenant's row of
+-- `quota_charge` first and counts in a later statement, which sees what other submissions have written before.
 
 -- name: all_quotas
 SELECT coalesce(
@@ -18,7 +18,8 @@ ON CONFLICT (tenant) DO UPDATE SET
 DELETE FROM quota WHERE tenant = %s
 
 -- name: lock_quotas
--- In order of name, so that two who want several never wait for each other. A row that was ever there stays.
+-- The rows are locked in the order of their names, so that two submissions for several tenants cannot deadlock. A
+-- row stays once it is there.
 INSERT INTO quota_charge (tenant)
 SELECT tenant FROM json_array_elements_text(%s) AS wanted (tenant) ORDER BY tenant COLLATE "C"
 ON CONFLICT (tenant) DO NOTHING
@@ -31,7 +32,8 @@ SELECT count(*) FROM (
 ) AS held
 
 -- name: waiting_of
--- Up to so many of each (queue, type) and stage. The lanes of all its limit keys are one range: none of them is looked up.
+-- Counts up to a limit for each (queue, type) and stage. The lanes of all limit keys of a (tenant, queue, type) are
+-- one range of numbers, so that none of them has to be looked up.
 WITH given AS (SELECT %s::text AS tenant, %s::bigint AS most)
 SELECT coalesce(sum(
     (SELECT count(*) FROM (

@@ -19,7 +19,7 @@ FROM worker
 LEFT JOIN (SELECT owner, count(*) AS held FROM running GROUP BY owner) AS busy ON busy.owner = worker.id
 
 -- name: live_counts
--- By lane, so that no job has to be looked up: each stage holds only what stands there.
+-- Counts by lane, so that no job has to be looked up: the table of each stage contains only the jobs of this stage.
 WITH live (queue, state, run_at) AS (
     SELECT
         lane.queue,
@@ -40,7 +40,7 @@ SELECT coalesce(json_agg(json_build_array(queue, state, jobs, oldest)), '[]') FR
 ) AS counted
 
 -- name: backlog
--- Sublane by sublane of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+-- Counts the ready jobs of each sublane that has some, up to a limit, and the jobs that are due but not ready yet.
 WITH RECURSIVE given AS (SELECT %s::bigint AS now, %s::bigint AS most),
 occupied (sublane) AS (
     (SELECT sublane FROM ready ORDER BY sublane LIMIT 1)

@@ -1,14 +1,13 @@
--- Reading and writing whole records.
--- Rows are found by number in ways that leave the planner no choice (`= ANY`, LATERAL): what it knows of a table that was
--- empty a moment ago is worth nothing, and a plan is kept. `each(3 text)` is the third array's value for the row at hand:
--- the first array holds the numbers, in order (statements.py).
--- One row of JSON instead of a row a job: decoding is msgspec's. What most jobs do not have comes apart, only for those
--- that do; the large byte columns (JSON has no bytes) travel beside it in one piece each.
--- Where somebody is about to write, every lock is taken in order of number.
--- The lists of columns are made from JobRecord (columns.py).
+-- Reads and writes whole records. Rows are found by number in ways that leave the planner no choice (`= ANY`,
+-- LATERAL), because its statistics of a table that was empty a moment ago are worthless, and a plan is kept. `each(3
+-- text)` is the value of the third array for the current row; the first array contains the numbers, in order
+-- (statements.py). Many records are one row of JSON, which msgspec decodes. Columns that most jobs do not use come
+-- separately, only for the jobs that use them; the large byte columns come beside the JSON in one piece each,
+-- because JSON has no bytes. A transaction that is about to write takes all locks in the order of the numbers. The
+-- lists of columns are made from JobRecord (columns.py).
 
 -- part: record_columns
--- Of any number of jobs. The first is in the order of JobRecord's fields.
+-- The columns of any number of jobs. The first column contains the values in the order of the fields of JobRecord.
 coalesce(json_agg(json_build_array(/* see head_values */)), '[]'),
 /* see other_columns */
 
@@ -45,7 +44,7 @@ FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
 UPDATE job_by_stage SET flags = flags | 1 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: note_live_dependants
--- The same of those among these (tenant, id) that have not ended, and that have not got the flag yet.
+-- Sets the flag of those of these jobs, named by (tenant, id), that have not ended and do not have it yet.
 UPDATE job_by_stage SET flags = flags | 1
 WHERE stage < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
     SELECT submitted.seq
@@ -57,7 +56,7 @@ WHERE stage < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
 SELECT stage, sublane / 2, {columns} FROM job WHERE seq = %s
 
 -- name: one_column
--- A value, and whether it is text that is given as bytes: this store's text is always UTF-8.
+-- Returns a value, and whether it is text that comes as bytes. It never is, because text is always UTF-8 here.
 {column}, false
 
 -- name: mend_fence

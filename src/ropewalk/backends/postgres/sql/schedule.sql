@@ -1,6 +1,6 @@
--- Schedules. Each change names the version that was read: where another came first, it waits for that one to commit, and
--- then changes no row.
--- A row travels as an array, in the order of the table (scheduling.py).
+-- Schedules. A change names the version that was read. If another change came first, the statement waits for its
+-- commit and then changes no row. A row is returned as an array, in the order of the columns
+-- (backends/sql/schedules.py).
 
 -- name: insert_schedule
 INSERT INTO schedule (tenant, name, version, generation, next_fire, last_fire, paused, overridden, plan)

@@ -1,12 +1,12 @@
 -- name: take_numbers
--- And `control`, which tells whether the quotas known are still those that hold.
+-- Also returns `control`, which shows whether the quotas that the caller knows are still valid.
 SELECT json_agg(nextval('job_seq')), (SELECT control FROM meta) FROM generate_series(1, %s)
 
 -- name: next_seq
 nextval('job_seq')
 
 -- name: insert_lanes
--- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already.
+-- The lanes of limit keys get numbers behind that of the lane without a key (LaneBook), which exists already.
 INSERT INTO lane (id, tenant, queue, type, limit_key)
 SELECT
     CASE given.limit_key

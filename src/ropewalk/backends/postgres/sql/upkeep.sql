@@ -1,5 +1,5 @@
--- What is found here is locked as it is found, and what others hold is left to them: between the look and the write
--- nothing changes.
+-- Maintenance. Each statement locks the rows that it finds and skips those that others have locked, so that nothing
+-- changes between reading and writing.
 
 -- name: expired_leases
 WITH lost AS MATERIALIZED (
@@ -26,8 +26,8 @@ WITH late AS MATERIALIZED (
 SELECT coalesce(json_agg(seq), '[]') FROM late
 
 -- name: waits_ahead
--- Relative waits that began after this instant, that is, by a clock that has been set back since (domain/jobs/clock.py;
--- 65536 is AT_FIXED_TIME).
+-- Returns jobs with relative waits that began after this instant, and so by a clock that was set back since
+-- (domain/jobs/clock.py; 65536 is AT_FIXED_TIME).
 WITH ahead AS MATERIALIZED (
     SELECT seq FROM waiting
     WHERE (wake_at IS NOT NULL OR (unmet = 0 AND (flags & 65536) = 0)) AND updated_at > %s
@@ -42,7 +42,7 @@ WITH ahead AS MATERIALIZED (SELECT id, beat_at FROM worker WHERE beat_at > %s FO
 SELECT coalesce(json_agg(json_build_array(id, beat_at)), '[]') FROM ahead
 
 -- name: bring_leases_nearer
--- A lease that is renewed at this moment is right already, and left alone.
+-- A lease that is being renewed at this moment will be right, and is skipped.
 WITH given AS (SELECT %s::text AS owner, %s::bigint AS ahead_us, %s::bigint AS now),
 old AS MATERIALIZED (
     SELECT running.ctid FROM given
@@ -59,8 +59,8 @@ UPDATE worker SET beat_at = %s WHERE id = %s
 SELECT coalesce(json_agg(type), '[]') FROM (SELECT DISTINCT type FROM lane) AS named
 
 -- part: is_needed
--- A finished job (`old`, and `body` as submitted) owns an open scope, or a job that has not ended depends on it or on the
--- chain it is a later member of.
+-- Whether a finished job (`old`, and `body` with its submitted columns) owns an open scope, or a job that has not
+-- ended depends on it, or on the chain of which it is a later member.
 EXISTS (SELECT 1 FROM scope WHERE scope.id = old.seq AND closed_at IS NULL)
 OR EXISTS (
     SELECT 1
@@ -76,9 +76,9 @@ OR (body.chain_index > 0 AND EXISTS (
 ))
 
 -- name: past_retention
--- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What other jobs need stays,
--- too; most jobs have no flag that makes us look.
--- Lane by lane, each from its oldest.
+-- A key keeps its job while its window lasts, because a repeated submission must find the job. Jobs that other jobs
+-- need stay, too; most jobs have no flag that makes it necessary to check that. The oldest jobs of each lane come
+-- first.
 WITH given AS (SELECT %s::text AS status, %s::text AS type, %s::bigint AS upto, %s::bigint AS now, %s::integer AS marks),
 gone AS MATERIALIZED (
     SELECT old.seq
@@ -158,8 +158,8 @@ WITH old AS MATERIALIZED (
 SELECT coalesce(json_agg(json_build_array(seq, finished_at)), '[]') FROM old
 
 -- name: old_shared_results
--- Of jobs that others may need (769 is MAY_BE_NEEDED). They have an index of their own, because they are looked at again
--- until nobody does.
+-- Returns jobs that others may need (769 is MAY_BE_NEEDED) and whose results are old. They have an index of their
+-- own, because they are read again and again until nobody needs them.
 WITH given AS (SELECT %s::text AS type, %s::bigint AS before, %s::bigint AS most),
 found AS MATERIALIZED (
     SELECT old.seq
@@ -196,7 +196,8 @@ DELETE FROM once_key WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
 DELETE FROM worker WHERE beat_at <= %s
 
 -- name: take_once
--- Whoever was first and asks again under the same id is told so again, and does not hold the key for longer.
+-- The caller that took the key first, and asks again under the same id, gets the same answer; it does not hold the
+-- key for longer.
 INSERT INTO once_key (tenant, key, taken_by, expires_at) VALUES (%s, %s, %s, %s)
 ON CONFLICT (tenant, key) DO UPDATE SET
     expires_at = CASE WHEN once_key.expires_at <= %s THEN excluded.expires_at ELSE once_key.expires_at END,

@@ -1,11 +1,12 @@
--- What is between jobs: edges, scopes, chains, steps, signals, and what is left for later.
+-- What connects jobs: edges, scopes, chains, steps, signals, and postponed work.
 
 -- name: insert_edges
 INSERT INTO edge (seq, position, parent_kind, parent, parent_id, ending)
 SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::text[], %s::text[])
 
 -- name: waiting_edges
--- Any of them, as many as there is room for: putting a hundred thousand in order for a thousand would be dear.
+-- Returns any of the edges, up to the limit: sorting a hundred thousand of them to return a thousand would be
+-- expensive.
 WITH waiting AS MATERIALIZED (
     SELECT found.*
     FROM json_array_elements(%s) AS wanted
@@ -55,7 +56,8 @@ WITH resolved (seq, position) AS (SELECT * FROM unnest(%s::bigint[], %s::integer
 UPDATE edge SET ending = %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM found))
 
 -- name: tails_of_edges
--- The job behind each edge of one child: of a chain its last member, else the parent itself.
+-- Returns the job at the other end of each edge of one child: for a chain its last member, otherwise the parent
+-- itself.
 SELECT coalesce(json_agg(coalesce(
     CASE WHEN edge.parent_kind = 'chain' THEN (
         SELECT tail.seq FROM submitted AS tail
@@ -100,7 +102,8 @@ ON CONFLICT (id) DO UPDATE SET
     cancel = excluded.cancel, value = excluded.value
 
 -- name: scopes_of_group
--- The root's scope is locked by whoever opens another one in its group: wait for it, then look.
+-- A transaction that opens another scope in the group locks the scope of the root. The first statement waits for it,
+-- and the second one then sees what it has written.
 SELECT 1 FROM scope WHERE group_id = %s AND tenant = %s AND id = root FOR UPDATE
 -- then
 SELECT coalesce(json_agg(id), '[]') FROM scope WHERE group_id = %s AND tenant = %s
@@ -158,7 +161,7 @@ CROSS JOIN LATERAL (
 ) AS job
 
 -- name: chain_of
--- From its end. -1 asks for all.
+-- The last member comes first. A limit of -1 means all.
 SELECT coalesce(json_agg(seq), '[]') FROM (
     SELECT seq FROM submitted WHERE chain_id = %s AND tenant = %s ORDER BY chain_index DESC LIMIT nullif(%s::bigint, -1)
 ) AS members
@@ -173,7 +176,7 @@ WITH over AS MATERIALIZED (
 SELECT coalesce(json_agg(seq), '[]') FROM over
 
 -- name: held_members
--- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
+-- Returns those of these jobs that the owner holds and whose end changes only the counters of their scope.
 WITH held AS MATERIALIZED (
     SELECT seq, fence FROM running
     WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
@@ -190,14 +193,14 @@ WHERE scope_id IS NOT NULL
 INSERT INTO deferred_work (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
 
 -- name: oldest_cascade
--- Two that ask at once must not get the same: what is given is gone.
+-- Two callers at the same time must not get the same items, so the items that are returned are deleted.
 WITH oldest AS MATERIALIZED (SELECT id FROM deferred_work ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED), taken AS (
     DELETE FROM deferred_work WHERE id = ANY (ARRAY(SELECT id FROM oldest)) RETURNING id, kind, item
 )
 SELECT coalesce(json_agg(json_build_array(kind, item) ORDER BY id), '[]') FROM taken
 
 -- name: delete_cascade
--- oldest_cascade did.
+-- Does nothing, because oldest_cascade has deleted the items.
 SELECT %s::bigint
 
 -- name: any_cascade
@@ -216,7 +219,7 @@ SELECT
 FROM (SELECT * FROM step WHERE seq = %s AND position > %s ORDER BY position LIMIT %s) AS page
 
 -- name: put_step
--- What is finished stays as it is.
+-- A finished step stays as it is.
 INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (%s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (seq, position) DO UPDATE SET
     name = excluded.name, kind = excluded.kind, until = excluded.until, finished = excluded.finished,
@@ -239,7 +242,7 @@ SELECT position, value FROM signal WHERE seq = %s AND name = %s ORDER BY positio
 DELETE FROM signal WHERE seq = %s AND name = %s AND position = %s
 
 -- name: put_orphan
--- Its client asked for it, or somebody takes the orphan groups of every client.
+-- Records the group if its client asked for that, or if a worker takes the orphan groups of every client.
 INSERT INTO outbox (id, kind, created_at, next_at, payload)
 SELECT %s, 'orphan', %s, %s, %s
 WHERE %s <> 0 OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s)
@@ -254,7 +257,7 @@ SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s
 
 -- name: due_orphans
 WITH due AS MATERIALIZED (
-    -- One that is hidden for longer than it could be was told, or came, while the clock was ahead.
+    -- A group that is hidden for longer than possible was taken or closed before the clock was set back.
     SELECT payload FROM outbox WHERE kind = 'orphan' AND (next_at <= %s OR next_at > %s)
     ORDER BY created_at, id
     LIMIT %s
@@ -269,8 +272,8 @@ UPDATE outbox SET next_at = %s WHERE id = ANY (ARRAY(SELECT value FROM json_arra
 DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
 
 -- name: in_use
--- What was queued under it is not finished, or a job that has not ended depends on it, or on the chain it is a later member
--- of, and does not go with it.
+-- Returns those of these jobs that are still needed: something that was queued under the job is open, or a job that
+-- has not ended and is not among these depends on it, or on the chain of which it is a later member.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS seq FROM json_array_elements_text(%s))
 SELECT coalesce(json_agg(job.seq), '[]')
 FROM wanted

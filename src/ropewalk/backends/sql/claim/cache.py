@@ -43,10 +43,12 @@ Rank: TypeAlias = tuple[int, Instant, int]
 """The place of a job in its sublane: (prio_key, time_key, seq)."""
 
 BEFORE_ALL: Final[Rank] = (-(1 << 63), -(1 << 63), -(1 << 63))
+"""The rank before all jobs of a sublane."""
 KEYED_FROM: Final = 2 * KEYS_MAX
 """The sublanes of limit keys have numbers from this one on."""
 SWEEP_EVERY_US: Final[Span] = SECOND
-DEAR_US: Final[Span] = 500
+"""Expired leases are searched for at least this often."""
+EXPENSIVE_US: Final[Span] = 500
 """A look that takes longer is expensive: this is five times its duration without old rows in the way."""
 TRUSTED_SECONDS_MIN: Final = 1.0
 """An expensive look is trusted for at least this long."""
@@ -69,6 +71,7 @@ class ClaimCache:
         self._reached: dict[int, Rank] = {}
         self._trusted_until = 0.0
         self.was_held_up = False
+        """Whether the last claim ended at a job that found no free slot."""
         self.single: SingleSublane | None = None
         """The single sublane of the last claim, for the fast path of the next one; None if there were others."""
         self._behind: dict[int, int] = {}
@@ -111,7 +114,7 @@ class ClaimCache:
     def looked(self, sublanes: Sequence[int], took_us: Span) -> None:
         """Records the sublanes with ready jobs. They are remembered only if the look was expensive for the store."""
         self.look_again()
-        if took_us > DEAR_US:
+        if took_us > EXPENSIVE_US:
             self._sublanes = sublanes
             trusted_seconds = max(TRUSTED_SECONDS_MIN, took_us / SECOND / SHARE_OF_LOOKING)
             self._trusted_until = self._monotonic() + trusted_seconds

@@ -18,7 +18,7 @@ import msgspec
 from ropewalk.backends.sql import records
 from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleSublane
 from ropewalk.backends.sql.claim.single_sublane import claim_single_sublane
-from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
+from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, claim_values, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import ClaimLimits
@@ -37,8 +37,11 @@ from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from ropewalk.ports.store.consequences import Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
+"""A claim takes back this many expired leases, and ends this many waits, at most."""
 PROMOTED_PER_CLAIM_MAX: Final = 1000
+"""A claim makes this many due jobs ready at most."""
 EXPIRED_PER_CLAIM_MAX: Final = 1000
+"""A claim ends this many jobs at most whose deadline has passed."""
 KEYS_LOOKED_AT_MAX: Final = 256
 """A look takes this many sublanes of limit keys at most; all lanes with such keys share them."""
 KEYS_LOOKED_AT_MIN: Final = 16
@@ -58,7 +61,7 @@ def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> 
     if cache.single is not None and (claimed := claim_single_sublane(tx, lanes, cache, request)) is not None:
         return claimed
     if tx.sql.note_started:
-        tx.run(tx.sql.note_started, asked_by(request))
+        tx.run(tx.sql.note_started, claim_values(request))
     before = Consequences()
     if request.unanswered:
         before = give_back(tx, lanes, request)
@@ -289,6 +292,7 @@ class Claiming:
             found, size, chunk = next_of(self._tx, sublane, rank_of(found[-1]), chunk), chunk, 2 * chunk
 
     def _lease(self) -> list[JobRecord]:
+        """Leases the chosen jobs."""
         tx, request, jobs, epoch = self._tx, self._request, self._given, self._snapshot.epoch
         first_ticket, leases = request.first_ticket, request.types
         transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleSublane
-from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, asked_by, rank_of
+from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, claim_values, rank_of
 from ropewalk.backends.sql.columns import AS_READY, SHARED_IN_LANE
 from ropewalk.backends.sql.damage import ids_of
 from ropewalk.backends.sql.lanes import LaneBook
@@ -132,7 +132,7 @@ def _values(
 ) -> dict[str, SqlValue]:
     prio_key, time_key, seq = after
     return {
-        **asked_by(request),
+        **claim_values(request),
         "now": now,
         "look": look,
         "prio_key": prio_key,

@@ -82,6 +82,7 @@ def _to_be_given(tx: Tx, jobs: list[JobRecord]) -> list[JobRecord]:
 
 
 DUE_LOOKED_AT: Final = 32
+"""A claim reads the times of this many jobs that become due next."""
 
 NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
 """Such a function returns the names of these lanes, and perhaps of others."""
@@ -110,7 +111,7 @@ class ClaimSnapshot:
 
     @classmethod
     def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> ClaimSnapshot:
-        found = tx.row(tx.sql.claim_snapshot, {**asked_by(request), "look": look})
+        found = tx.row(tx.sql.claim_snapshot, {**claim_values(request), "look": look})
         assert found is not None
         return cls(found, request, tx.now)
 
@@ -162,8 +163,9 @@ class ClaimSnapshot:
         return self._dues[-1][0] if len(self._dues) == DUE_LOOKED_AT else None
 
 
-def asked_by(request: ClaimRequest) -> dict[str, SqlValue]:
-    """Returns the values for the statement, which also records the jobs that the worker has started."""
+def claim_values(request: ClaimRequest) -> dict[str, SqlValue]:
+    """Returns the values of a request for the statements of a claim. The first of them also records the jobs that the
+    worker has started."""
     unstarted = msgspec.json.encode(request.unstarted).decode()
     return {
         "owner": request.owner,

@@ -13,7 +13,7 @@ SELECT unanswered FROM worker WHERE id = ? AND turn <= ?
 UPDATE worker SET unanswered = ?, turn = ? WHERE id = ?
 
 -- name: leases_of_tickets
--- What a worker holds under tickets of these ranges.
+-- Returns the jobs that a worker has leased under tickets of these ranges.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE stage = 2 AND owner = ? AND EXISTS (
@@ -29,8 +29,8 @@ UPDATE job SET stage = 1 WHERE seq IN (
 )
 
 -- name: claim_snapshot
--- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
--- `look` also which sublanes have ready jobs.
+-- Returns which queues are paused and what becomes due next. `control` shows whether the limits that the caller
+-- knows are still valid. With `look`, the answer contains the sublanes with ready jobs, too.
 SELECT
     (SELECT epoch FROM meta),
     (SELECT control FROM meta),
@@ -42,9 +42,9 @@ SELECT
     iif(:look, (/* see ready_sublanes */), NULL)
 
 -- name: ready_sublanes
--- Which sublanes have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
--- at 2^41: of each (tenant, queue, type) only the first. Nothing dead is ever in the way, so it takes no
--- time worth telling.
+-- Returns the sublanes with ready jobs, by one step through the index for each, however many jobs it has. The
+-- sublanes of limit keys begin at 2^41; of those of one (tenant, queue, type), only the first is returned. SQLite
+-- has no dead rows, so the time is always 0.
 WITH RECURSIVE found (sublane) AS (
     SELECT min(sublane) FROM job WHERE stage = 1
     UNION ALL
@@ -58,7 +58,7 @@ WITH RECURSIVE found (sublane) AS (
 SELECT json_array(json_group_array(sublane), 0) FROM found WHERE sublane IS NOT NULL
 
 -- name: ready_key_sublanes
--- The next sublanes of the limit keys of one (tenant, queue, type).
+-- Returns the next sublanes of the limit keys of one (tenant, queue, type).
 WITH RECURSIVE given (behind, before, most) AS (VALUES (?, ?, ?)),
 found (sublane, number) AS (
     SELECT (
@@ -78,7 +78,7 @@ found (sublane, number) AS (
 SELECT json_group_array(sublane) FROM found WHERE sublane IS NOT NULL
 
 -- name: ready_heads
--- The first jobs of each of many sublanes, behind the rank given with it, and the sublane of each.
+-- Returns the first jobs of each of many sublanes, behind the rank that comes with it, and the sublane of each job.
 SELECT /* see ready_columns */, json_group_array(sublane)
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq IN (
@@ -93,7 +93,7 @@ CROSS JOIN job ON job.seq IN (
 )
 
 -- name: ready_jobs
--- The next jobs of one sublane, in order.
+-- Returns the next jobs of one sublane, in order.
 SELECT /* see ready_columns */
 FROM (
     SELECT seq FROM job
@@ -104,7 +104,7 @@ FROM (
 CROSS JOIN job ON job.seq = found.seq
 
 -- part: leased
--- What domain.jobs.transition.claim does to the record.
+-- Writes what domain.jobs.transition.claim changes in a record.
 stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = {now}, attempt = attempt + 1,
 fence = max(fence, {first_fence}) + 1, owner = {owner}, ticket = {ticket}, lease_expires_at = {expires_at},
 start_rev = rev + 1, started_at = {now}

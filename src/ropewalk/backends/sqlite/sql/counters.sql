@@ -1,5 +1,5 @@
--- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
--- the answer as it is.
+-- Counters of the jobs that moved. `counts` is JSON (domain.statistics.counters.Counters), which Python adds up; the
+-- statements only find it and put it into the answer as it is.
 
 -- part: counts
 counts
@@ -46,11 +46,12 @@ SELECT json_group_array(json_array(id, queue, type)) FROM lane
 WHERE tenant = ?1 AND limit_key = '' AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR type = ?3)
 
 -- name: lanes_of_types
--- Of all tenants; the lanes of keys, which may be very many, are behind those without one.
+-- Returns the lanes of these types for all tenants, without the lanes of limit keys, which may be very many and have
+-- larger numbers.
 SELECT json_group_array(json_array(id, tenant)) FROM lane WHERE id < ?1 AND type IN (SELECT value FROM json_each(?2))
 
 -- name: counters_of
--- What is not folded yet, the sums of one span, and those for good.
+-- Returns the counters that are not folded yet, the sums of one span, and the sums of all time.
 SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, /* see counts */)), '') || ']' FROM (
     SELECT 'null' AS span_us, at, lane, counts FROM counters WHERE lane IN (SELECT value FROM json_each(?1))
     UNION ALL
@@ -64,7 +65,7 @@ SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, /
 )
 
 -- name: not_ready
--- Open jobs that are not simply ready; those are what is left of all that are open.
+-- Counts open jobs that are not ready. The ready ones are those that remain of all open jobs.
 SELECT json_group_array(json_array(lane, state, jobs)) FROM (
     SELECT lane, iif(run_at <= ?2, 'scheduled', iif(last_move = 'retry', 'retrying', 'delayed')) AS state, count(*) AS jobs
     FROM job WHERE stage = 0 AND unmet = 0 AND tenant = ?1

@@ -1,4 +1,4 @@
--- What an examination asks, of all tenants. Every look is through the partial index of its stage.
+-- What an examination reads, for all tenants. Every statement uses the partial index of its stage.
 
 -- name: all_paused
 SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1

@@ -1,14 +1,15 @@
--- What the holder of a lease writes. Every statement repeats the fence and the owner.
+-- What the holder of a lease writes. Every statement checks the fence and the owner.
 
 -- part: completed
--- What domain.jobs.transition.settle does to the record of a completion.
+-- Writes what domain.jobs.transition.settle changes in the record of a completion.
 stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = {now}, finished_at = {now},
 lease_expires_at = NULL, error = NULL, result = {result}
 
 -- name: complete_plain
--- The end of those that this owner holds, with no other flags than these. Of each it tells number and lane, and how long
--- it waited, ran, and took in all, column by column. (That is told before: a change that returns its rows lets go of the
--- interpreter lock for each of them.)
+-- Completes those of these jobs that the owner holds and that have no other flags than these. The first statement
+-- returns, column by column, the number and the lane of each job, how long it waited, how long it ran, and how long
+-- it took in all. It comes first because an UPDATE that returns its rows would release the interpreter lock for each
+-- of them.
 SELECT json_array(
     json_group_array(job.seq), json_group_array(lane),
     json_group_array(started_at - run_at), json_group_array(?2 - started_at), json_group_array(?2 - created_at)

@@ -1,4 +1,5 @@
--- Idempotency keys. A key outlives its job's end, not the job itself: it always names a job that is there.
+-- Idempotency keys. A key may outlive the end of its job but not the job itself, so it always names a job that
+-- exists.
 
 -- name: find_key
 SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM key WHERE tenant = ? AND type = ? AND key = ?

@@ -1,4 +1,5 @@
--- Flow limits. What runs is counted from the jobs; a rate's state is one row for each name it is counted for.
+-- Fleet limits. The running jobs are counted whenever a number is needed. The state of a rate is one row for each
+-- name that it is counted for.
 
 -- name: all_limits
 SELECT json_group_array(json_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared))

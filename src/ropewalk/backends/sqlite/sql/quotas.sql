@@ -1,5 +1,5 @@
--- Quotas of tenants. What waits is counted from the jobs, by lane, in indexes alone; of a rate what came in is one row a
--- tenant.
+-- Quotas of tenants. Waiting jobs are counted by lane, by indexes alone. What was submitted under a rate is one row
+-- for each tenant.
 
 -- name: all_quotas
 SELECT json_group_array(json_array(tenant, pending, running, rate_count, rate_window_us, algorithm, payload_bytes))
@@ -18,7 +18,8 @@ DELETE FROM quota WHERE tenant = ?
 SELECT ?
 
 -- name: waiting_of
--- Up to so many. The lanes of all limit keys of one (tenant, queue, type) are one range: none of them is looked up.
+-- Counts up to a limit. The lanes of all limit keys of a (tenant, queue, type) are one range of numbers, so that
+-- none of them has to be looked up.
 SELECT count(*) FROM (
     SELECT 1
     FROM lane

@@ -39,7 +39,7 @@ SELECT json_group_array(json_array(queue, state, jobs, oldest)) FROM (
 )
 
 -- name: backlog
--- Sublane by sublane of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+-- Counts the ready jobs of each sublane that has some, up to a limit, and the jobs that are due but not ready yet.
 WITH RECURSIVE occupied (sublane) AS (
     SELECT min(sublane) FROM job WHERE stage = 1
     UNION ALL

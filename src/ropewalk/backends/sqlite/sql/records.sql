@@ -1,10 +1,10 @@
--- Reading and writing whole records.
--- One row of JSON instead of a row a job: the interpreter lock is given up once, and decoding is msgspec's.
--- What most jobs do not have comes apart, only for those that do; the large byte columns (JSON has no bytes) travel
--- beside it in one piece each. The lists of columns are made from JobRecord (columns.py).
+-- Reads and writes whole records. Many records are one row of JSON, so that the interpreter lock is released only
+-- once, and msgspec decodes them. Columns that most jobs do not use come separately, only for the jobs that use
+-- them; the large byte columns come beside the JSON in one piece each, because JSON has no bytes. The lists of
+-- columns are made from JobRecord (columns.py).
 
 -- part: record_columns
--- Of any number of jobs. The first is in the order of JobRecord's fields.
+-- The columns of any number of jobs. The first column contains the values in the order of the fields of JobRecord.
 json_group_array(json_array(/* see head_values */)),
 /* see other_columns */
 
@@ -12,7 +12,7 @@ json_group_array(json_array(/* see head_values */)),
 json_group_array(job.seq)
 
 -- part: ready_columns
--- The same of jobs that are ready, to be claimed: without what a claim is about to set.
+-- The record_columns of jobs that are about to be leased, without the values that the lease sets.
 json_group_array(json_array(/* see ready_values */)),
 /* see other_columns */
 
@@ -43,7 +43,7 @@ UPDATE job SET flags = flags | 1 WHERE seq IN (SELECT value FROM json_each(?))
 SELECT stage, sublane / 2, {columns} FROM job WHERE seq = ?
 
 -- name: one_column
--- A value, and whether it is text; text as its bytes, which need not be UTF-8.
+-- Returns a value, and whether it is text. Text comes as bytes, because it may not be valid UTF-8.
 iif(typeof({column}) = 'text', CAST({column} AS BLOB), {column}), typeof({column}) = 'text'
 
 -- name: mend_fence

@@ -1,5 +1,5 @@
--- Schedules. Each change names the version that was read: where another came first, it changes no row.
--- A row travels as an array, in the order of the table (scheduling.py).
+-- Schedules. A change names the version that was read. If another change came first, the statement changes no row. A
+-- row is returned as an array, in the order of the columns (backends/sql/schedules.py).
 
 -- name: insert_schedule
 INSERT INTO schedule (tenant, name, version, generation, next_fire, last_fire, paused, overridden, plan)

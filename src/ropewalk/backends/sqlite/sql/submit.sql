@@ -1,11 +1,11 @@
 -- name: take_numbers
--- And `control`, which tells whether the quotas known are still those that hold.
--- Where last_seq is no number, which SQLite would count as 0, no row is changed.
+-- Also returns `control`, which shows whether the quotas that the caller knows are still valid. If last_seq is no
+-- number, which SQLite would treat as 0, no row is changed.
 UPDATE meta SET last_seq = last_seq + ? WHERE typeof(last_seq) = 'integer' RETURNING last_seq, control
 
 -- name: insert_lanes
--- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already. row_number leaves gaps
--- where a lane exists.
+-- The lanes of limit keys get numbers behind that of the lane without a key (LaneBook), which exists already.
+-- row_number leaves gaps for lanes that exist.
 WITH given (tenant, queue, type, limit_key) AS (VALUES (?, ?, ?, ?) /* each row */)
 INSERT OR IGNORE INTO lane (id, tenant, queue, type, limit_key)
 SELECT

@@ -18,8 +18,8 @@ SELECT json_group_array(seq) FROM (
 )
 
 -- name: waits_ahead
--- Relative waits that began after this instant, that is, by a clock that has been set back since (domain/jobs/clock.py;
--- 65536 is AT_FIXED_TIME).
+-- Returns jobs with relative waits that began after this instant, and so by a clock that was set back since
+-- (domain/jobs/clock.py; 65536 is AT_FIXED_TIME).
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE stage = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0)) AND updated_at > ?
@@ -43,7 +43,8 @@ UPDATE worker SET beat_at = ? WHERE id = ?
 SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM lane)
 
 -- part: is_needed
--- A finished job owns an open scope, or a job that has not ended depends on it or on the chain it is a later member of.
+-- Whether a finished job owns an open scope, or a job that has not ended depends on it, or on the chain of which it
+-- is a later member.
 EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL)
 OR EXISTS (
     SELECT 1 FROM edge CROSS JOIN job AS child ON child.seq = edge.seq
@@ -55,8 +56,8 @@ OR (job.chain_index > 0 AND EXISTS (
 ))
 
 -- name: past_retention
--- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What other jobs need stays,
--- too; most jobs have no flag that makes us look.
+-- A key keeps its job while its window lasts, because a repeated submission must find the job. Jobs that other jobs
+-- need stay, too; most jobs have no flag that makes it necessary to check that.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE stage = 3 AND status = ?1 AND type = ?2 AND finished_at <= ?3 AND NOT EXISTS (
@@ -101,8 +102,8 @@ SELECT json_group_array(json_array(seq, finished_at)) FROM (
 )
 
 -- name: old_shared_results
--- Of jobs that others may need (769 is MAY_BE_NEEDED). They have an index of their own, because they are looked at again
--- until nobody does.
+-- Returns jobs that others may need (769 is MAY_BE_NEEDED) and whose results are old. They have an index of their
+-- own, because they are read again and again until nobody needs them.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job INDEXED BY job_shared_result
     WHERE stage = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL AND type = ? AND finished_at <= ?
@@ -124,7 +125,8 @@ DELETE FROM once_key WHERE (tenant, key) IN (SELECT tenant, key FROM once_key WH
 DELETE FROM worker WHERE beat_at <= ?
 
 -- name: take_once
--- Whoever was first and asks again under the same id is told so again, and does not hold the key for longer.
+-- The caller that took the key first, and asks again under the same id, gets the same answer; it does not hold the
+-- key for longer.
 INSERT INTO once_key (tenant, key, taken_by, expires_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (tenant, key) DO UPDATE SET
     expires_at = CASE WHEN once_key.expires_at <= ? THEN excluded.expires_at ELSE once_key.expires_at END,

@@ -1,4 +1,4 @@
--- What is between jobs: edges, scopes, chains, steps, signals, and what is left for later.
+-- What connects jobs: edges, scopes, chains, steps, signals, and postponed work.
 
 -- name: insert_edges
 INSERT INTO edge (seq, position, parent_kind, parent, parent_id, ending) VALUES (?, ?, ?, ?, ?, ?) /* each row */
@@ -38,7 +38,8 @@ WITH resolved (seq, position) AS (VALUES (?, ?) /* each row */)
 UPDATE edge SET ending = ? FROM resolved WHERE edge.seq = resolved.seq AND edge.position = resolved.position
 
 -- name: tails_of_edges
--- The job behind each edge of one child: of a chain its last member, else the parent itself.
+-- Returns the job at the other end of each edge of one child: for a chain its last member, otherwise the parent
+-- itself.
 SELECT json_group_array(coalesce(
     iif(edge.parent_kind = 'chain', (
         SELECT tail.seq FROM job AS tail
@@ -121,7 +122,7 @@ FROM json_each(?) AS wanted
 CROSS JOIN job ON job.parent_id = ? AND job.spawn_key = wanted.value AND job.tenant = ?
 
 -- name: chain_of
--- From its end.
+-- The last member comes first. A limit of -1 means all.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job WHERE chain_id = ? AND tenant = ? ORDER BY chain_index DESC LIMIT ? + 0
 )
@@ -135,7 +136,7 @@ SELECT json_group_array(seq) FROM (
 )
 
 -- name: held_members
--- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
+-- Returns those of these jobs that the owner holds and whose end changes only the counters of their scope.
 SELECT json_group_array(json_array(job.seq, fence, scope_id))
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
@@ -166,7 +167,7 @@ SELECT
 FROM (SELECT * FROM step WHERE seq = ? AND position > ? ORDER BY position LIMIT ? + 0)
 
 -- name: put_step
--- What is finished stays as it is.
+-- A finished step stays as it is.
 INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (seq, position) DO UPDATE SET
     name = excluded.name, kind = excluded.kind, until = excluded.until, finished = excluded.finished,
@@ -189,7 +190,7 @@ SELECT position, value FROM signal WHERE seq = ? AND name = ? ORDER BY position 
 DELETE FROM signal WHERE seq = ? AND name = ? AND position = ?
 
 -- name: put_orphan
--- Its client asked for it, or somebody takes the orphan groups of every client.
+-- Records the group if its client asked for that, or if a worker takes the orphan groups of every client.
 INSERT OR IGNORE INTO outbox (id, kind, created_at, next_at, payload)
 SELECT ?, 'orphan', ?, ?, ?
 WHERE ? OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?)
@@ -203,7 +204,7 @@ SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?
 
 -- name: due_orphans
 SELECT json_group_array(json(payload)) FROM (
-    -- One that is hidden for longer than it could be was told, or came, while the clock was ahead.
+    -- A group that is hidden for longer than possible was taken or closed before the clock was set back.
     SELECT payload FROM outbox
     WHERE kind = 'orphan' AND (next_at <= ? OR next_at > ?) ORDER BY created_at, id LIMIT ? + 0
 )
@@ -215,8 +216,8 @@ UPDATE outbox SET next_at = ? WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM outbox WHERE id = ? AND kind = 'orphan'
 
 -- name: in_use
--- What was queued under it is not finished, or a job that has not ended depends on it, or on the chain it is a later member
--- of, and does not go with it.
+-- Returns those of these jobs that are still needed: something that was queued under the job is open, or a job that
+-- has not ended and is not among these depends on it, or on the chain of which it is a later member.
 SELECT json_group_array(job.seq)
 FROM json_each(?1) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
