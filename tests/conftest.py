@@ -89,7 +89,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # after the shuffle, and before groups are read from the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fleets take the machine one at a time, so they share a group; what takes long begins early, not last."""
+    """Fleets take the machine one at a time, so they share a group, unless they name another one; what takes long
+    begins early, not last.
+    """
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(
@@ -97,7 +99,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
     for item in items:
-        if item.get_closest_marker("torture") is not None:
+        if item.get_closest_marker("torture") is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("torture"))
         if BUDGET > 1:
             item.add_marker(pytest.mark.timeout(0), append=False)  # a larger budget takes the time it takes

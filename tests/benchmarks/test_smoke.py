@@ -27,6 +27,7 @@ def server() -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.timeout(400)  # dozens of processes, one after the other: on a busy machine they took a minute
 @pytest.mark.parametrize("store", STORES)
 def test_a_quick_run_measures_everything_and_every_job_is_counted(store: StoreName, tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
@@ -83,6 +84,7 @@ async def serve_all(run: Run) -> None:
     await run.crew.stop()
 
 
+@pytest.mark.timeout(400)  # on a busy machine it took 84 s
 def test_what_being_watched_costs_can_be_measured(tmp_path: Path) -> None:
     """Every level works off every job, on every store."""
     command = [

@@ -31,7 +31,8 @@ from tests.torture.harness import HISTORY, ROOT, all_terminal, trails, until
 from tests.torture.history import Happening, Tail
 from tests.torture.outages import RESUME_SECONDS_MAX
 
-pytestmark = [pytest.mark.torture, pytest.mark.system]
+# Beside other fleets: this one waits for nearly all of its two and a half minutes.
+pytestmark = [pytest.mark.torture, pytest.mark.system, pytest.mark.xdist_group("outages")]
 
 LEASE_SECONDS: Final = 5.0
 """Shorter than all outages but one: the leases of everything that runs are over when the store comes back."""
