@@ -36,6 +36,10 @@ def url(place: Path, request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"{request.getfixturevalue('newest_postgres').dsn()}?schema={schema}"
 
 
+with_one_store = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+"""For what is refused whatever the store is."""
+
+
 @pytest.fixture
 def app(url: str) -> Iterator[App]:
     """The same store, from here."""
@@ -245,6 +249,7 @@ def test_an_app_in_a_script(start: Start, place: Path) -> None:
     assert (process.returncode, out, err) == (0, "True True\n", "")
 
 
+@with_one_store
 def test_a_script_without_a_guard_is_refused(start: Start, place: Path) -> None:
     script = place / "script.py"
     script.write_text(SCRIPT + "asyncio.run(main())\n")
@@ -292,6 +297,7 @@ asyncio.run(workers.run())
 """
 
 
+@with_one_store
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -323,6 +329,7 @@ async def test_a_store_inside_one_process_is_refused() -> None:
             raise AssertionError("they do not start")
 
 
+@with_one_store
 @pytest.mark.parametrize("processes", [0, -1, 257, "2", True, 1.5])
 def test_a_number_that_makes_no_sense_is_refused(processes: int, url: str) -> None:
     with pytest.raises(InvalidInput, match="processes"):
