@@ -26,12 +26,14 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.timeout(400)  # a checker took 70 s on a busy machine
 def test_mypy(shown: Path, tmp_path: Path) -> None:
     options = ["--strict", "--python-version", "3.11", "--config-file", "", "--cache-dir", str(tmp_path)]
     done = _run(["mypy", *options, str(shown), str(EXAMPLES)], shown)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.timeout(400)  # a checker took 70 s on a busy machine
 def test_basedpyright(shown: Path, tmp_path: Path) -> None:
     config = {"include": [str(shown), str(EXAMPLES)], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
     paths = [ROOT / "src", shown, EXAMPLES / "testing_example", EXAMPLES / "journal_backend"]

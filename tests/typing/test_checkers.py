@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 RIGHT = {HERE / "right_calls.py", HERE / "workflows.py"}
@@ -16,6 +18,7 @@ INFERRED = HERE / "inferred_workflows.py"
 WRONG = HERE / "wrong_calls.py"
 
 
+@pytest.mark.timeout(400)  # on a busy machine it took 70 s
 def test_basedpyright(tmp_path: Path) -> None:
     files = [str(each) for each in (*RIGHT, INFERRED, WRONG)]
     config = {"include": files, "typeCheckingMode": "strict", "pythonVersion": "3.11"}
@@ -26,6 +29,7 @@ def test_basedpyright(tmp_path: Path) -> None:
     _compare(errors, "# E")
 
 
+@pytest.mark.timeout(400)  # on a busy machine it took 70 s
 def test_mypy(tmp_path: Path) -> None:
     command = ["-m", "mypy", "--strict", "--python-version", "3.11", "--no-error-summary", "--hide-error-context"]
     command += ["--enable-error-code", "unused-awaitable"]  # as the guide recommends
