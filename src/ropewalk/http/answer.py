@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final, Generic, TypeVar, cast
@@ -39,8 +40,10 @@ class Text:
 class Stream:
     """A body that is sent piece by piece, such as server-sent events. The iterator is closed when the client goes."""
 
-    chunks: AsyncIterator[bytes]
+    chunks: AsyncGenerator[bytes]
     media_type: str
+    cut_off: asyncio.Event | None = None
+    """Set when the client has fallen too far behind: the connection is closed then."""
 
 
 async def send_reply(send: Send, reply: object, headers: Mapping[str, str], *, head: bool = False) -> int:

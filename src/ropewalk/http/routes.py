@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk.http import documentation, health
+from ropewalk.http.events import routes as events
 from ropewalk.http.identity import routes as identity
 from ropewalk.http.jobs import changing, failures, reading, searching, submitting
 from ropewalk.http.limits import routes as limits
@@ -25,6 +26,7 @@ ALL_ROUTES: Final[tuple[Route, ...]] = (
     *queues.routes,
     *limits.routes,
     *workers.routes,
+    *events.routes,
     *identity.routes,
     *health.routes,
     *documentation.routes,

@@ -49,6 +49,7 @@ class Serve:
         self.service: Final = service
         if authenticate is None:
             authenticate = StoredIdentities(service.tokens, service.sessions, service.guesses)
+        service.authenticate = authenticate
         self._authenticate = authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +75,7 @@ class Serve:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 self.drain()
+                self.service.close()
                 await self.service.app.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
@@ -165,17 +167,20 @@ class Serve:
         return identity
 
     async def _stream(self, request: Request, stream: Stream, send: Send) -> None:
-        """Sends until the stream ends or the client goes."""
+        """Sends until the stream ends, the client goes, or it falls too far behind."""
         sending = asyncio.ensure_future(send_stream(send, stream, _headers(request)))
-        gone = asyncio.ensure_future(request.disconnected())
+        ends: list[asyncio.Future[Any]] = [sending, asyncio.ensure_future(request.disconnected())]
+        if stream.cut_off is not None:
+            ends.append(asyncio.ensure_future(stream.cut_off.wait()))
         try:
-            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 sending.result()
         finally:
-            for task in (sending, gone):
+            for task in ends:
                 task.cancel()
-            await asyncio.gather(sending, gone, return_exceptions=True)
+            await asyncio.gather(*ends, return_exceptions=True)
+            await stream.chunks.aclose()
 
     def _refusal(self, error: Exception, request: Request) -> HttpError:
         if isinstance(error, HttpError):

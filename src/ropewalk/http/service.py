@@ -10,11 +10,17 @@ from ropewalk.client.app_state import AppState
 from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import Describer
 from ropewalk.definitions.registry import Registry
+from ropewalk.errors import StoreUnavailable
+from ropewalk.http.errors import HttpError
+from ropewalk.http.events.feed import Feed
+from ropewalk.http.events.watching import Watcher
 from ropewalk.http.identity.audit import Audit
 from ropewalk.http.identity.authentication import Guesses
+from ropewalk.http.identity.identity import Authenticate, Identity
 from ropewalk.http.identity.rates import RequestRates
 from ropewalk.http.identity.sessions import Sessions
 from ropewalk.http.identity.tokens import Tokens
+from ropewalk.http.request import Request
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 
@@ -31,6 +37,10 @@ class Service:
         self.guesses: Final = Guesses(self.core.runtime)
         self.rates: Final = RequestRates(self.core.runtime)
         self.audit: Final = Audit(self.core)
+        self.feed: Final = Feed(self.core)
+        self.watcher: Final = Watcher(self.core)
+        self.authenticate: Authenticate | None = None
+        """Finds out who sends a request; the application sets it."""
         self.draining: Final = asyncio.Event()
         """Set when the server stops: waits and streams end then."""
 
@@ -49,6 +59,19 @@ class Service:
     def client(self, tenant: str) -> StoreClient:
         """The verbs of the library, for the jobs of a tenant."""
         return self.app.operator(tenant)
+
+    async def is_valid(self, request: Request, identity: Identity) -> bool:
+        """Whether a request that goes on for long still has its identity. A store that is away takes none away."""
+        assert self.authenticate is not None
+        try:
+            return await self.authenticate(request) == identity
+        except (HttpError, StoreUnavailable):
+            return True
+
+    def close(self) -> None:
+        """Ends what this server does by itself."""
+        self.feed.close()
+        self.watcher.close()
 
     async def open(self) -> None:
         """Opens the store if nobody has."""

@@ -1,0 +1,1 @@
+"""Events over HTTP, as server-sent events."""
