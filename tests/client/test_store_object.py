@@ -77,5 +77,5 @@ async def test_the_doctor_does_not_open_it_a_second_time(tmp_path: Path) -> None
 async def test_worker_processes_are_refused_on_it(tmp_path: Path) -> None:
     """They would each make a store of their own, and nobody could tell whether it is on the same data."""
     app = App(store=SqliteStore(tmp_path / "jobs.db", SystemRuntime()), jobs=[add])
-    with pytest.raises(DefinitionError, match=r"processes=2: the app was given a store, .*: give it a URL"):
+    with pytest.raises(DefinitionError, match=r"processes=2: the app was given a store object, .*: give the app a URL"):
         await app.worker(processes=2).__aenter__()
