@@ -46,8 +46,9 @@ verify: development ## check the floor of coverage, and try what is drawn at ran
 check: development ## lint, format, types (twice), layers, dependencies
 	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(CHECKS)
 
-api: development ## write the snapshot of the public API anew
+api: development ## write the snapshots of the public API and of the HTTP API anew
 	@$(PYTHON_IN_VENV) -m tests.project.public_api
+	@$(PYTHON_IN_VENV) -m tests.http.openapi_copy
 
 bench: development ## measure (ARGS= goes to the benchmarks)
 	@$(PYTHON_IN_VENV) -m benchmarks $(ARGS)

@@ -63,6 +63,20 @@ async def test_a_token_works_until_it_is_revoked(root: httpx2.AsyncClient, base_
     assert (await root.get(f"/v1/tokens/{token['token_id']}")).status_code == 404
 
 
+async def test_only_who_has_a_token_uses_it(root: httpx2.AsyncClient, base_url: str) -> None:
+    made = (await root.post("/v1/tokens", json={"name": "billing", "roles": ["SUBMIT"]})).json()
+    path = f"/v1/tokens/{made['token_id']}"
+    await root.get(path)
+    async with with_token(base_url, f"rw_{made['token_id']}_guess") as guessing:
+        assert (await guessing.get("/v1/session")).status_code == 401
+    [shown] = [each for each in (await root.get("/v1/tokens")).json()["tokens"] if each["name"] == "billing"]
+    assert shown["last_used_at"] is None
+    async with with_token(base_url, made["token"]) as owner:
+        assert (await owner.get("/v1/session")).status_code == 200
+    [shown] = [each for each in (await root.get("/v1/tokens")).json()["tokens"] if each["name"] == "billing"]
+    assert shown["last_used_at"] is not None
+
+
 async def test_the_store_never_has_the_secret(root: httpx2.AsyncClient, app: App) -> None:
     made = (await root.post("/v1/tokens", json={"name": "billing", "roles": ["SUBMIT"]})).json()
     secret = made["token"].split("_", 2)[2]

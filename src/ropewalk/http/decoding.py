@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -26,14 +27,14 @@ _RANGE: Final = re.compile(r"Expected `[^`]*` (?:[<>]=?|of length|matching|that'
 async def read_body(request: Request, shape: type[T]) -> T:
     """The body of a request; one that is left out stands for a shape without fields. Raises HttpError."""
     data = await request.body()
-    if not data and _may_be_left_out(shape):
+    if not data and may_be_left_out(shape):
         return shape()
     check_media_type(request)
     return from_json(data, shape)
 
 
-def _may_be_left_out(shape: type[Any]) -> bool:
-    """Whether every field of a Struct has a default."""
+def may_be_left_out(shape: type[Any]) -> bool:
+    """Whether a body may be left out: every field of its Struct has a default."""
     return issubclass(shape, Struct) and not any(field.required for field in structs.fields(shape))
 
 
@@ -66,9 +67,12 @@ def from_query(query: bytes, shape: type[T]) -> T:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=200)
     except (UnicodeDecodeError, ValueError) as error:
         raise invalid("the query string is not URL-encoded UTF-8, or has over 200 parameters", field="query") from error
-    lists = _lists_of(shape)
+    lists, words = _lists_of(shape), _words_of(shape)
     found: dict[str, Any] = {}
     for name, value in pairs:
+        if name in words and not words[name].match(value):
+            said = f"{name}={value[:40]!r} is not {_WORDS[words[name]]}"
+            raise invalid(said, field=name, code=DetailCode.WRONG_TYPE)
         if name in lists:
             found.setdefault(name, []).append(value)
         elif name in found:
@@ -136,4 +140,24 @@ def _takes_several(hint: Any) -> bool:
     return any(_takes_several(each) for each in get_args(hint))
 
 
+def _words_of(shape: type[Any]) -> dict[str, re.Pattern[str]]:
+    """What the text of a field must look like where the decoder takes more than the document says: it reads numbers as
+    instants and as truth values."""
+    found = _PATTERNS.get(shape)
+    if found is None:
+        hints = get_type_hints(shape) if issubclass(shape, Struct) else {}
+        found = _PATTERNS[shape] = {}
+        for name, hint in hints.items():
+            kinds = {hint, *get_args(hint)}
+            if datetime in kinds:
+                found[name] = _INSTANT
+            elif bool in kinds:
+                found[name] = _TRUTH
+    return found
+
+
+_INSTANT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:")
+_TRUTH: Final = re.compile(r"(?:true|false)\Z")
+_WORDS: Final = {_INSTANT: "a time in ISO 8601 with an offset", _TRUTH: "true or false"}
 _LISTS: Final[dict[type[Any], frozenset[str]]] = {}
+_PATTERNS: Final[dict[type[Any], dict[str, re.Pattern[str]]]] = {}

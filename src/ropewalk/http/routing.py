@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from ropewalk.domain.bounds import check_name
 from ropewalk.http.answer import Reply, Stream, Text
 from ropewalk.http.call import Call, NoQuery
 from ropewalk.http.errors import ErrorCode, HttpError, invalid, not_found
@@ -59,6 +60,12 @@ class Route:
     """A body that the route accepts."""
     audited: bool
     """Whether the audit keeps each call."""
+    headers: Sequence[str]
+    """The headers of a request that mean something to this route alone, such as Idempotency-Key."""
+    path_values: Mapping[str, Sequence[str]]
+    """The values that a variable part of the path may have, where only some words are known."""
+    media_type: str
+    """The type of an answer that is not JSON."""
     summary: str
     description: str
     handle: Handler = field(repr=False)
@@ -106,6 +113,9 @@ class Routes:
         example: object = None,
         audited: bool | None = None,
         every_tenant: bool = False,
+        headers: Sequence[str] = (),
+        path_values: Mapping[str, Sequence[str]] | None = None,
+        media_type: str = "text/plain",
     ) -> Callable[[H], H]:
         """`audited` is by default True for what changes something."""
 
@@ -127,6 +137,9 @@ class Routes:
                     errors=errors,
                     example=example,
                     audited=method != "GET" if audited is None else audited,
+                    headers=headers,
+                    path_values=path_values or {},
+                    media_type=media_type,
                     summary=" ".join(summary.split()),
                     description=" ".join(description.split()),
                     handle=handler,
@@ -200,8 +213,7 @@ def _check_params(params: Mapping[str, str]) -> None:
     for name, value in params.items():
         if value in ("", ".", ".."):
             raise invalid(f"the path has {value!r} where {name} is expected", field=name)
-        if "\x00" in value:
-            raise invalid(f"the path has a NUL character in {name}", field=name)
+        check_name(value, name)
 
 
 NO_JSON: Final = (Stream, Text)

@@ -7,6 +7,7 @@ number, and a whole number may be written as 8 or as 8.0, because both are integ
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeAlias
@@ -15,21 +16,43 @@ from msgspec import Meta
 
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND, Instant, Span, to_datetime
+from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND, SPAN_MAX, Instant, Span, to_datetime
 from ropewalk.http.errors import DetailCode, invalid
 
 Timestamp: TypeAlias = Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset")]
 
-_ISO: Final = r"^P(?=\d|T\d)(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,6})?)S)?)?$"
+_DAYS: Final = r"(?:([0-9]{1,4}|[12][0-9]{4}|3[0-4][0-9]{3})D)?"
+_CLOCK: Final = r"(?:([0-9]{1,4})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,7}(?:\.[0-9]{1,6})?)S)?"
+"""With these numbers of digits, no text that matches means more than the hundred years that a span may have."""
+_ISO: Final = rf"^P(?=[0-9]|T[0-9]){_DAYS}(?:T(?=[0-9]){_CLOCK})?$"
+_ISO_ABOVE_ZERO: Final = _ISO.replace("^P", "^P(?=.*[1-9])", 1)
+_SECONDS_MAX: Final = SPAN_MAX // SECOND
+_IN_WORDS: Final = "ISO 8601 in days, hours, minutes and seconds"
 Duration: TypeAlias = (
-    Annotated[str, Meta(pattern=_ISO, description="ISO 8601 in days, hours, minutes and seconds", examples=["PT5M"])]
-    | Annotated[int, Meta(ge=0, description="seconds")]
-    | Annotated[float, Meta(ge=0, description="seconds")]
+    Annotated[str, Meta(pattern=_ISO, description=_IN_WORDS, examples=["PT5M"])]
+    | Annotated[int, Meta(ge=0, le=_SECONDS_MAX, description="seconds")]
+    | Annotated[float, Meta(ge=0, le=_SECONDS_MAX, description="seconds")]
+)
+DurationAboveZero: TypeAlias = (
+    Annotated[str, Meta(pattern=_ISO_ABOVE_ZERO, description=_IN_WORDS, examples=["PT5M"])]
+    | Annotated[int, Meta(ge=1, le=_SECONDS_MAX, description="seconds")]
+    | Annotated[float, Meta(ge=0.000_001, le=_SECONDS_MAX, description="seconds")]
 )
 _DURATION: Final = re.compile(_ISO)
 
-Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\u0000]*$")]
 """An id, a type, a queue, a key: something that is stored as a name."""
+LimitKey: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\u0000]*[^*\u0000]$")]
+"""The key of a limit. One that ends in an asterisk would name a family of keys."""
+Tags: TypeAlias = Annotated[
+    Mapping[
+        Annotated[str, Meta(max_length=256, pattern=r"^[^\u0000]*$")],
+        Annotated[str, Meta(max_length=256, pattern=r"^[^\u0000]*$")],
+    ],
+    Meta(max_length=32),
+]
+Cursor: TypeAlias = Annotated[str, Meta(min_length=1, pattern=r"^[A-Za-z0-9_-]+$")]
+"""What an answer gave as `next_cursor`."""
 Ids: TypeAlias = Annotated[list[Name], Meta(max_length=1000)]
 Json: TypeAlias = Any
 """Any JSON value, as the library writes it: what JSON lacks is tagged, such as {"$rw": "bytes", "v": "aGk="}."""

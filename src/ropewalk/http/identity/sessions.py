@@ -74,6 +74,7 @@ class Sessions:
         if now - session.created_at >= LIFE_US:
             return None
         await self._prolong(document, session, now)
+        await self._tokens.note_use(token)
         return structs.replace(token.identity, session_id=session_id)
 
     async def _prolong(self, document: Document, session: Session, now: Instant) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ropewalk.http.wire import Name, Timestamp
+from ropewalk.http.wire import Cursor, Name, Timestamp
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 
@@ -69,7 +69,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 
 class PageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit = 100
 
 
@@ -91,7 +91,7 @@ class Me(Struct, frozen=True, kw_only=True):
 
 class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subject: Name | None = None
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit = 100
 
 

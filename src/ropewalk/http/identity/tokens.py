@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
+import re
 import secrets
 from collections import OrderedDict
 from typing import Final
@@ -12,7 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from ropewalk.client.app_state import AppState
-from ropewalk.domain.time import DAY, MINUTE, Instant, Span
+from ropewalk.domain.time import DAY, MINUTE, SECOND, Instant, Span
 from ropewalk.errors import RopewalkError
 from ropewalk.http.identity.identity import Identity, Payloads, Role
 from ropewalk.ports.store.capabilities import DOCUMENTS
@@ -21,6 +23,7 @@ from ropewalk.ports.store.documents import Document, DocumentStore, DocumentWrit
 KIND: Final = "token"
 PREFIX: Final = "rw"
 SECRET_BYTES: Final = 32
+_ID: Final = re.compile(r"[0-9a-f]{16}")
 USE_NOTED_EVERY_US: Final[Span] = MINUTE
 CACHED_SECONDS: Final = 1.0
 """How long a token that was read counts as it was: within this time a revocation holds everywhere."""
@@ -67,6 +70,9 @@ class Tokens:
     def __init__(self, core: AppState) -> None:
         self._core = core
         self._known: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
+        self._noted: OrderedDict[str, float] = OrderedDict()
+        """When this server last recorded that a token was used, by the monotonic clock: asking the store for its time
+        would cost every request a round trip."""
 
     @property
     def _documents(self) -> DocumentStore:
@@ -100,24 +106,42 @@ class Tokens:
         token = await self.get(token_id)
         if token is None or not hmac.compare_digest(token.secret_hash, _hash(secret)):
             return None
+        await self.note_use(token)
         return token
 
     async def get(self, token_id: str) -> Token | None:
-        """A valid token by its id, as it was at most a second ago."""
+        """A valid token by its id, as it was at most a second ago. To look at a token is no use of it."""
+        if not _ID.fullmatch(token_id):
+            return None
         now = self._core.runtime.monotonic()
         known = self._known.get(token_id)
         if known is not None and now - known[0] < CACHED_SECONDS:
             return known[1]
         await self._core.open()
-        document = (await self._documents.read_documents(KIND, [token_id])).get(token_id)
+        document = await self._read(token_id)
         token = None if document is None else decoded(document)
         self._known[token_id] = (now, token)
         self._known.move_to_end(token_id)
         if len(self._known) > CACHED_MAX:
             self._known.popitem(last=False)
-        if document is not None and token is not None:
-            await self._note_use(document, token)
         return token
+
+    async def note_use(self, token: Token) -> None:
+        """Records that somebody proved to have a token, at most once a minute. That it cannot be written does not stop
+        the request."""
+        monotonic = self._core.runtime.monotonic()
+        if monotonic - self._noted.get(token.id, -math.inf) < USE_NOTED_EVERY_US / SECOND:
+            return
+        self._noted[token.id] = monotonic
+        self._noted.move_to_end(token.id)
+        if len(self._noted) > CACHED_MAX:
+            self._noted.popitem(last=False)
+        try:
+            now, document = await self._core.store.clock(), await self._read(token.id)
+            if document is not None and now - (token.last_used_at or 0) >= USE_NOTED_EVERY_US:
+                await self._documents.write_documents([_used(document, now)])
+        except RopewalkError as error:
+            self._core.events.report(error, "token")
 
     async def revoke(self, token_id: str) -> bool:
         """Deletes a token. Other servers accept it for at most another second."""
@@ -130,28 +154,23 @@ class Tokens:
         page = await self._documents.list_documents(KIND, tenant=tenant, newest_first=True, cursor=cursor, limit=limit)
         return [decoded(each) for each in page.documents], page.next_cursor
 
-    async def _note_use(self, document: Document, token: Token) -> None:
-        """A use is written at most once a minute; that it cannot be written does not stop the request."""
-        now = await self._core.store.clock()
-        if token.last_used_at is not None and now - token.last_used_at < USE_NOTED_EVERY_US:
-            return
-        used = structs.replace(token, last_used_at=now)
-        write = DocumentWrite(
-            kind=KIND,
-            id=token.id,
-            tenant=document.tenant,
-            body=msgspec.json.encode(used),
-            expected_rev=document.rev,  # a token that was revoked meanwhile must not come back
-        )
-        try:
-            await self._documents.write_documents([write])
-        except RopewalkError as error:
-            self._core.events.report(error, "token")
+    async def _read(self, token_id: str) -> Document | None:
+        return (await self._documents.read_documents(KIND, [token_id])).get(token_id)
 
 
 def decoded(document: Document) -> Token:
     """The token that a document keeps."""
     return msgspec.json.decode(document.body, type=Token)
+
+
+def _used(document: Document, now: Instant) -> DocumentWrite:
+    return DocumentWrite(
+        kind=KIND,
+        id=document.id,
+        tenant=document.tenant,
+        body=msgspec.json.encode(structs.replace(decoded(document), last_used_at=now)),
+        expected_rev=document.rev,  # a token that was revoked meanwhile must not come back
+    )
 
 
 def _hash(secret: str) -> bytes:

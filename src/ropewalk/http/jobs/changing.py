@@ -124,7 +124,7 @@ class DeleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Remove what was queued under it and what waits for it, too."""
 
 
-@routes.post("/jobs/{id}/cancel", role=Role.OPERATE, example={"reason": "no longer needed"})
+@routes.post("/jobs/{id}/cancel", role=Role.OPERATE, statuses=(200, 404), example={"reason": "no longer needed"})
 async def cancel_job(call: Call[CancellationRequest, NoQuery]) -> Reply[CancellationResult]:
     """Cancel a job.
 
@@ -147,6 +147,7 @@ async def cancel_job(call: Call[CancellationRequest, NoQuery]) -> Reply[Cancella
 @routes.post(
     "/jobs/{id}/retry",
     role=Role.OPERATE,
+    statuses=(200, 404),
     example={"reset_attempts": True},
 )
 async def retry_job(call: Call[RetryRequest, NoQuery]) -> Reply[RetryResult]:

@@ -21,7 +21,7 @@ from ropewalk.http.jobs.searching import JobFilter, Names, PageLimit, to_filter
 from ropewalk.http.jobs.status import JobView
 from ropewalk.http.pages import COUNTED_MAX, seal, unseal
 from ropewalk.http.routing import Routes
-from ropewalk.http.wire import ErrorCategory, JobState, Name, Timestamp, timestamp
+from ropewalk.http.wire import Cursor, ErrorCategory, JobState, Name, Timestamp, timestamp
 
 routes = Routes("failures")
 
@@ -79,7 +79,7 @@ class TimeRange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Pagination(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit | Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 100
 
 
@@ -108,7 +108,7 @@ class FailureListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     error_code: Name | UnsetType = UNSET
     after: Timestamp | UnsetType = UNSET
     before: Timestamp | UnsetType = UNSET
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit = 100
 
 

@@ -17,7 +17,7 @@ from ropewalk.http.jobs.shapes import JobStatus
 from ropewalk.http.jobs.status import JobView
 from ropewalk.http.pages import COUNTED_MAX, seal, unseal
 from ropewalk.http.routing import Routes
-from ropewalk.http.wire import ErrorCategory, JobState, Name, Priority, Timestamp, priority_number
+from ropewalk.http.wire import Cursor, ErrorCategory, JobState, Name, Priority, Timestamp, priority_number
 
 routes = Routes("jobs")
 
@@ -53,7 +53,7 @@ class JobFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobSearch(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit | Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 100
     order: SearchOrder = SearchOrder.CREATED_DESC
 
@@ -81,7 +81,7 @@ class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     error_categories: list[ErrorCategory] | UnsetType = UNSET
     error_codes: Names | UnsetType = UNSET
     text: Name | UnsetType = UNSET
-    cursor: str | None = None
+    cursor: Cursor | None = None
     limit: PageLimit = 100
     order: SearchOrder = SearchOrder.CREATED_DESC
     with_total: bool = True

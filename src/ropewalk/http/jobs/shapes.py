@@ -17,9 +17,11 @@ from ropewalk.http.wire import (
     Ids,
     JobState,
     Json,
+    LimitKey,
     Name,
     Priority,
     ShownPriority,
+    Tags,
     Timestamp,
 )
 
@@ -90,7 +92,7 @@ class JobSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     idempotency_scope: IdempotencyScope | UnsetType = UNSET
     idempotency_window: Duration | UnsetType = UNSET
     correlation_id: Name | UnsetType = UNSET
-    tags: Mapping[str, str] | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
     depends_on: Ids | UnsetType = UNSET
     dependency_type: DependencyType | UnsetType = UNSET
     when: Condition | UnsetType = UNSET
@@ -107,7 +109,7 @@ class JobSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     workflow_type: Name | UnsetType = UNSET
     on_failure: Name | UnsetType = UNSET
     """The type of the job that compensates this one."""
-    limit: Name | UnsetType = UNSET
+    limit: LimitKey | UnsetType = UNSET
     fairness: Name | UnsetType = UNSET
 
 

@@ -41,6 +41,7 @@ routes = Routes("jobs")
     statuses=(201, 200),
     errors=(ErrorCode.DUPLICATE, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.QUOTA_EXCEEDED),
     example={"type": "add", "payload": {"a": 1, "b": 2}},
+    headers=("Idempotency-Key",),
     audited=False,
 )
 async def enqueue(call: Call[JobSubmission, DryRun]) -> Reply[SubmissionResult]:
@@ -66,6 +67,7 @@ async def enqueue(call: Call[JobSubmission, DryRun]) -> Reply[SubmissionResult]:
     role=Role.SUBMIT,
     errors=(ErrorCode.DUPLICATE, ErrorCode.CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.QUOTA_EXCEEDED),
     example={"jobs": [{"type": "add", "payload": {"a": 1, "b": 2}}], "atomic": True},
+    headers=("Idempotency-Key",),
     audited=False,
 )
 async def enqueue_batch(call: Call[BatchSubmission, DryRun]) -> BatchResult:

@@ -15,7 +15,7 @@ from ropewalk.http.errors import ErrorCode, HttpError, invalid, not_found
 from ropewalk.http.identity.identity import EVERY_TENANT, Role
 from ropewalk.http.jobs.lookup import refuse_bounded
 from ropewalk.http.routing import Routes
-from ropewalk.http.wire import Duration, iso_duration, seconds
+from ropewalk.http.wire import DurationAboveZero, iso_duration, seconds
 from ropewalk.ports.store.limits import LimitUse
 
 routes = Routes("limits")
@@ -36,7 +36,7 @@ class RateSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """At most `count` starts, or submissions, in a span of time."""
 
     count: Positive
-    per: Duration
+    per: DurationAboveZero
     algorithm: RateAlgorithm = RateAlgorithm.SLIDING
 
 
@@ -114,7 +114,13 @@ async def list_limits(call: Call[None, LimitQuery]) -> Limits:
     return Limits(limits=[_limit(each, every_tenant=every_tenant) for each in found])
 
 
-@routes.put("/limits/{kind}/{name}", role=Role.OPERATE, errors=(ErrorCode.UNSUPPORTED,), example={"concurrency": 5})
+@routes.put(
+    "/limits/{kind}/{name}",
+    role=Role.OPERATE,
+    errors=(ErrorCode.CONFLICT, ErrorCode.UNSUPPORTED),
+    example={"concurrency": 5},
+    path_values={"kind": LIMIT_KINDS},
+)
 async def set_limit(call: Call[LimitChange, LimitQuery]) -> LimitInfo:
     """Set or replace the limit of a queue, a type or a key."""
     refuse_bounded(call)
@@ -132,7 +138,12 @@ async def set_limit(call: Call[LimitChange, LimitQuery]) -> LimitInfo:
     raise HttpError(ErrorCode.CONFLICT, "somebody else removed the limit at the same time")
 
 
-@routes.delete("/limits/{kind}/{name}", role=Role.OPERATE, errors=(ErrorCode.UNSUPPORTED,))
+@routes.delete(
+    "/limits/{kind}/{name}",
+    role=Role.OPERATE,
+    errors=(ErrorCode.UNSUPPORTED,),
+    path_values={"kind": LIMIT_KINDS},
+)
 async def remove_limit(call: Call[None, LimitQuery]) -> None:
     """Remove a limit."""
     refuse_bounded(call)
