@@ -27,7 +27,7 @@ SELECT coalesce(json_agg(seq), '[]') FROM late
 
 -- name: waits_ahead
 -- Returns jobs with relative waits that began after this instant, and so by a clock that was set back since
--- (domain/jobs/clock.py; 65536 is AT_FIXED_TIME).
+-- (domain/jobs/clock_set_back.py; 65536 is AT_FIXED_TIME).
 WITH ahead AS MATERIALIZED (
     SELECT seq FROM waiting
     WHERE (wake_at IS NOT NULL OR (unmet = 0 AND (flags & 65536) = 0)) AND updated_at > %s

@@ -19,7 +19,7 @@ SELECT json_group_array(seq) FROM (
 
 -- name: waits_ahead
 -- Returns jobs with relative waits that began after this instant, and so by a clock that was set back since
--- (domain/jobs/clock.py; 65536 is AT_FIXED_TIME).
+-- (domain/jobs/clock_set_back.py; 65536 is AT_FIXED_TIME).
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE stage = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0)) AND updated_at > ?
