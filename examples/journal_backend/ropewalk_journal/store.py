@@ -32,7 +32,7 @@ from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.core import Durability, Store
 from ropewalk.ports.store.diagnosis import Backlog, DiagnosisStore, Examination
-from ropewalk.ports.store.leases import Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
+from ropewalk.ports.store.leases import HeldJobs, Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
 from ropewalk.ports.store.logs import LogStore
 from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.ports.store.operations import Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
@@ -178,6 +178,9 @@ class JournalStore(Store, LogStore, DiagnosisStore):
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         return await self._look(lambda memory: memory.queues(tenant))
+
+    async def held(self, owner: str) -> HeldJobs:
+        return await self._look(lambda memory: memory.held(owner))
 
     async def workers(self) -> list[WorkerCard]:
         return await self._look(lambda memory: memory.workers())

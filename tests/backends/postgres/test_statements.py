@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.backends.postgres.columns import PARTS as COLUMNS
+from ropewalk.backends.postgres.connections import settings_in
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import encoded_statements
 from ropewalk.backends.sql.blocks import part
@@ -50,6 +51,20 @@ def test_a_claim_in_one_statement_knows_what_must_start_at_once(postgres_databas
         for crashes, attempt, most in itertools.product(range(3), range(5), (None, 1, 2, 3, 4, 1 << 62)):
             job = structs.replace(a_job(max_attempts=most), crashes=crashes, attempt=attempt)
             assert db.execute(asked.encode(), (crashes, attempt, most)).fetchone() == (must_start_at_once(job),), job
+
+
+@pytest.mark.asyncio
+async def test_what_a_remote_worker_holds_is_found_by_its_index(open_store: OpenStore, url: str) -> None:
+    await open_store()
+    with psycopg.connect(url.partition("?")[0]) as db:
+        for name, value in settings_in("jobs").items():
+            db.execute("SELECT set_config(%s, %s, false)", (name, value))
+        [statement] = encoded_statements(SQL.held)
+        db.execute(f"PREPARE held AS {numbered(statement.decode())}".encode())
+        explained = db.execute(b"EXPLAIN (COSTS OFF) EXECUTE held ('token.1')").fetchall()
+    plan = "\n".join(line for (line,) in explained)
+    assert "Index Scan using running_by_remote_owner on running" in plan
+    assert "One-Time Filter: (POSITION(('.'::text) IN ($1)) = 0)" in plan, "who looks at all that run is not asked"
 
 
 def numbered(statement: str) -> str:

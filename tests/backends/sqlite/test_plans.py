@@ -97,6 +97,7 @@ def plan(
         (SQL.load_jobs, BY_NUMBER),
         *((forms_of(block).of_rows, BY_NUMBER) for block in (SQL.lease_jobs, *statements_in(SQL.complete_plain))),
         *((forms_of(block).of_range, IN_A_ROW) for block in (SQL.lease_jobs, *statements_in(SQL.complete_plain))),
+        (SQL.held, "SCAN job USING INDEX job_lease"),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from ropewalk.backends.memory import workflows
-from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.tables import Tables, copied, without_bytes
 from ropewalk.backends.workflow.scopes import is_whole_group
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
@@ -23,7 +23,7 @@ from ropewalk.domain.workflow.dependency import Edge, ParentKind
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.diagnosis import Backlog
-from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.leases import HeldJobs, WorkerCard
 from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 from ropewalk.ports.store.workflows import Dependency
 
@@ -75,6 +75,10 @@ class MemoryReading:
     async def workers(self) -> list[WorkerCard]:
         with self._lock:
             return workers(self._tables)
+
+    async def held(self, owner: str) -> HeldJobs:
+        with self._lock:
+            return held(self._tables, owner, self._runtime.now())
 
 
 def everything(tables: Tables) -> list[JobRecord]:
@@ -165,6 +169,13 @@ def backlog(tables: Tables, now: Instant) -> list[Backlog]:
 def workers(tables: Tables) -> list[WorkerCard]:
     held = Counter(job.owner for job in tables.leases)
     return [structs.replace(worker.card, held=held[owner]) for owner, worker in tables.workers.items()]
+
+
+def held(tables: Tables, owner: str, now: Instant) -> HeldJobs:
+    jobs = [without_bytes(job) for job in tables.leases.of(owner)]
+    worker = tables.workers.get(owner)
+    card = None if worker is None else structs.replace(worker.card, held=len(jobs))
+    return HeldJobs(now=now, card=card, jobs=jobs)
 
 
 def tenants_with(tables: Tables, ended: Status, types: Sequence[str]) -> list[str]:

@@ -141,6 +141,13 @@ class Tables:
             self.continuations[tenant, chain_id] = left
 
 
+def without_bytes(job: JobRecord) -> JobRecord:
+    """A copy for those who do not want input, checkpoint and result."""
+    twin = copied(job)
+    twin.input, twin.checkpoint, twin.result = b"", None, None
+    return twin
+
+
 def copied(job: JobRecord) -> JobRecord:
     """Returns a copy for the caller of a verb, so that nobody outside of the store can change the stored record."""
     twin = structs.replace(job)

@@ -7,14 +7,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from ropewalk.backends.sql import records
 from ropewalk.backends.sql.damage import Rows, carefully
 from ropewalk.backends.sql.lanes import limits_in, quotas_of
-from ropewalk.backends.sql.records import load
+from ropewalk.backends.sql.records import load, records_in
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, AttemptRecord, EventRecord, JobRecord
@@ -33,7 +35,7 @@ from ropewalk.domain.search import (
 )
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Backlog, Work
-from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.leases import HeldJobs, WorkerCard
 from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 
 T = TypeVar("T")
@@ -148,6 +150,7 @@ _attempts = Rows("attempt", AttemptRecord)
 _events = Rows("event", EventRecord)
 _workers = Rows("worker", WorkerCard)
 _plans = Rows("schedule", Plan)
+_SEQ: Final = attrgetter("seq")
 
 
 class SqlReading(ABC):
@@ -183,6 +186,9 @@ class SqlReading(ABC):
 
     async def workers(self) -> list[WorkerCard]:
         return await self._read(workers)
+
+    async def held(self, owner: str) -> HeldJobs:
+        return await self._read(lambda tx: held(tx, owner))
 
 
 def get(tx: Tx, tenant: str, ids: Sequence[str]) -> Snapshot:
@@ -274,6 +280,16 @@ def ahead_of(tx: Tx, job: JobRecord) -> int:
 
 def workers(tx: Tx) -> list[WorkerCard]:
     return _workers.decode(tx, tx.value(tx.sql.workers))
+
+
+def held(tx: Tx, owner: str) -> HeldJobs:
+    found = tx.row(tx.sql.held, (owner,))
+    assert found is not None
+    jobs = sorted(records_in(tx, found[1:]), key=_SEQ)
+    for job in jobs:  # a careful transaction has read them whole
+        job.input, job.checkpoint, job.result = b"", None, None
+    card = next(iter(_workers.decode(tx, found[0])), None)
+    return HeldJobs(now=tx.now, card=None if card is None else structs.replace(card, held=len(jobs)), jobs=jobs)
 
 
 def change_marks(tx: Tx) -> tuple[int, int]:

@@ -136,6 +136,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     attempts_of: str
     events_of: str
     workers: str
+    held: str
     live_counts: str
     backlog: str
     lines_of: str

@@ -138,6 +138,16 @@ class NoteAnswer(Struct, frozen=True, kw_only=True):
     cancel: CancelNotice | None = None
 
 
+class HeldJobs(Struct, frozen=True, kw_only=True):
+    """A worker and what it holds."""
+
+    now: Instant
+    card: WorkerCard | None
+    """None where the worker is not registered (any more)."""
+    jobs: list[JobRecord]
+    """The jobs that it holds, by seq, without their inputs, checkpoints and results (b"", None and None)."""
+
+
 class Leasing(Protocol):
     """The verbs with which a worker gets, keeps and ends its right to run a job."""
 
@@ -184,6 +194,14 @@ class Leasing(Protocol):
         releases or dooms; what exceeds a thousand edges is postponed to `cascade`. The answers have the order of the
         settlements. A second settlement of the same lease is stale. If the deadline has passed meanwhile, a valid fence
         still allows the settlement.
+        """
+        ...
+
+    async def held(self, owner: str) -> HeldJobs:
+        """What this worker holds, for whoever serves workers that have no store of their own.
+
+        A lease that is over belongs to it until somebody takes the job back. What this costs does not depend on how
+        many jobs are not running.
         """
         ...
 

@@ -23,6 +23,7 @@ from ropewalk.testing.contract.fence import FenceContract
 from ropewalk.testing.contract.gate_submission import GateRefusalContract, GraphContract, InsideGroupContract
 from ropewalk.testing.contract.gates import GateContract
 from ropewalk.testing.contract.group_cancels_and_orphans import CancelGroupContract, OrphanContract
+from ropewalk.testing.contract.held import HeldContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRetryContract, KeyUpdateContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
@@ -150,6 +151,7 @@ class StoreContract(
     # leases
     RenewContract,
     NoteContract,
+    HeldContract,
     LogContract,
     SweepContract,
     DeadlineSweepContract,

@@ -113,6 +113,7 @@ CREATE TABLE running PARTITION OF job_by_stage FOR VALUES IN (2) WITH (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
 );
 CREATE UNIQUE INDEX running_by_seq ON running (seq);
+CREATE INDEX running_by_remote_owner ON running (owner) WHERE position('.' IN owner) > 0;
 
 CREATE TABLE finished PARTITION OF job_by_stage FOR VALUES IN (3) WITH (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05

@@ -9,14 +9,34 @@ SELECT coalesce(
     json_agg(json_build_object('seq', seq, 'rev', rev, 'kind', kind, 'at', at, 'reason', reason) ORDER BY rev), '[]'
 ) FROM event WHERE seq = %s
 
--- name: workers
-SELECT coalesce(json_agg(json_build_object(
+-- part: worker_card
+json_build_object(
     'id', id, 'host', host, 'pid', pid, 'types', types::json, 'queues', queues::json, 'tenants', tenants::json,
     'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
-    'draining', draining = 1, 'held', coalesce(held, 0)
-) ORDER BY started_at, id), '[]')
+    'draining', draining = 1, 'held', {held}
+)
+
+-- name: workers
+SELECT coalesce(json_agg(/* see worker_card
+held = coalesce(held, 0)
+*/ ORDER BY started_at, id), '[]')
 FROM worker
 LEFT JOIN (SELECT owner, count(*) AS held FROM running GROUP BY owner) AS busy ON busy.owner = worker.id
+
+-- name: held
+-- The card of a worker, and the jobs it holds. Only those of remote workers, whose ids have a dot, are in the index: of
+-- local ones nobody asks this, and their claims do not pay for it.
+SELECT
+    (SELECT coalesce(json_agg(/* see worker_card
+    held = 0
+    */), '[]') FROM worker WHERE id = %(1)s),
+    /* see columns_without_bytes */
+FROM (
+    SELECT * FROM running WHERE owner = %(1)s AND position('.' IN owner) > 0
+    UNION ALL
+    SELECT * FROM running WHERE owner = %(1)s AND position('.' IN %(1)s) = 0
+) AS head
+JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = head.seq OFFSET 0) AS body USING (seq)
 
 -- name: live_counts
 -- Counts by lane, so that no job has to be looked up: the table of each stage contains only the jobs of this stage.

@@ -14,12 +14,30 @@ coalesce(json_agg(json_build_array(/* see head_values */)), '[]'),
 -- part: record_columns_carefully
 coalesce(json_agg(seq), '[]')
 
--- part: other_columns
+-- part: columns_without_bytes
+-- The same without input, checkpoint and result, for those who look at many jobs often.
+coalesce(json_agg(json_build_array(/* see head_values */)), '[]'),
+/* see small_columns
+checkpoint = NULL::bytea
+result = NULL::bytea
+*/,
+coalesce(json_agg(0), '[]'), NULL, NULL, NULL
+
+-- part: columns_without_bytes_carefully
+coalesce(json_agg(seq), '[]')
+
+-- part: small_columns
 coalesce(json_object_agg(seq, json_build_object(
-    /* see other_values */, 'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-)) FILTER (WHERE /* see has_counts */ OR num_nonnulls(/* see nullable_others */, checkpoint, result) > 0), '{}'),
+    /* see other_values */, 'checkpoint_bytes', length({checkpoint}), 'result_bytes', length({result})
+)) FILTER (WHERE /* see has_counts */ OR num_nonnulls(/* see nullable_others */, {checkpoint}, {result}) > 0), '{}'),
 coalesce(json_object_agg(seq, json_build_array(/* see place_columns */))
-    FILTER (WHERE num_nonnulls(/* see place_columns */) > 0), '{}'),
+    FILTER (WHERE num_nonnulls(/* see place_columns */) > 0), '{}')
+
+-- part: other_columns
+/* see small_columns
+checkpoint = checkpoint
+result = result
+*/,
 coalesce(json_agg(length(input)), '[]'),
 string_agg(input, ''),
 string_agg(checkpoint, ''),

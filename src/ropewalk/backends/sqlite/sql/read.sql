@@ -8,12 +8,28 @@ SELECT json_group_array(json_object(
 SELECT json_group_array(json_object('seq', seq, 'rev', rev, 'kind', kind, 'at', at, 'reason', reason))
 FROM (SELECT * FROM event WHERE seq = ? ORDER BY rev)
 
--- name: workers
-SELECT json_group_array(json_object(
+-- part: worker_card
+json_object(
     'id', id, 'host', host, 'pid', pid, 'types', json(types), 'queues', json(queues), 'tenants', json(tenants),
     'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
-    'draining', json(iif(draining, 'true', 'false')), 'held', coalesce(held, 0)
-)) FROM (
+    'draining', json(iif(draining, 'true', 'false')), 'held', {held}
+)
+
+-- name: held
+-- The card of a worker, and the jobs it holds. They are found among all running jobs (0.07 ms for a thousand of them): an
+-- index by owner would make every claim and settlement 4 percent slower.
+SELECT
+    (SELECT json_group_array(/* see worker_card
+    held = 0
+    */) FROM worker WHERE id = ?1),
+    /* see columns_without_bytes */
+FROM job
+WHERE stage = 2 AND owner = ?1
+
+-- name: workers
+SELECT json_group_array(/* see worker_card
+held = coalesce(held, 0)
+*/) FROM (
     SELECT * FROM worker
     LEFT JOIN (SELECT owner, count(*) AS held FROM job WHERE stage = 2 GROUP BY owner) ON owner = id
     ORDER BY worker.started_at, id

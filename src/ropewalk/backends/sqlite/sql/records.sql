@@ -19,12 +19,30 @@ json_group_array(json_array(/* see ready_values */)),
 -- part: ready_columns_carefully
 json_group_array(job.seq)
 
--- part: other_columns
+-- part: columns_without_bytes
+-- The same without input, checkpoint and result, for those who look at many jobs often.
+json_group_array(json_array(/* see head_values */)),
+/* see small_columns
+checkpoint = NULL
+result = NULL
+*/,
+json_group_array(0), NULL, NULL, NULL
+
+-- part: columns_without_bytes_carefully
+json_group_array(job.seq)
+
+-- part: small_columns
 json_group_object(job.seq, json_object(
-    /* see other_values */, 'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-)) FILTER (WHERE /* see has_counts */ OR coalesce(/* see nullable_others */, checkpoint, result) IS NOT NULL),
+    /* see other_values */, 'checkpoint_bytes', length({checkpoint}), 'result_bytes', length({result})
+)) FILTER (WHERE /* see has_counts */ OR coalesce(/* see nullable_others */, {checkpoint}, {result}) IS NOT NULL),
 json_group_object(job.seq, json_array(/* see place_columns */))
-    FILTER (WHERE coalesce(/* see place_columns */) IS NOT NULL),
+    FILTER (WHERE coalesce(/* see place_columns */) IS NOT NULL)
+
+-- part: other_columns
+/* see small_columns
+checkpoint = checkpoint
+result = result
+*/,
 json_group_array(length(input)),
 CAST(group_concat(input, '') AS BLOB),
 CAST(group_concat(checkpoint, '') AS BLOB),
