@@ -179,6 +179,8 @@ def http_error(error: library.RopewalkError) -> HttpError:
                 maximum=error.maximum,
                 retry_after=error.retry_after,
             )
+        case library.RevMismatch():
+            return HttpError(ErrorCode.PRECONDITION_FAILED, message, headers={"ETag": f'"{error.current}"'})
         case library.NotFound():
             return not_found()
         case library.LeaseLost():

@@ -11,7 +11,9 @@ from ropewalk.http.jobs import changing, failures, reading, searching, submittin
 from ropewalk.http.limits import routes as limits
 from ropewalk.http.queues import routes as queues
 from ropewalk.http.routing import Route
+from ropewalk.http.schedules import routes as schedules
 from ropewalk.http.statistics import routes as statistics
+from ropewalk.http.types import routes as types
 from ropewalk.http.workers import routes as workers
 from ropewalk.http.workflows import routes as workflows
 
@@ -26,6 +28,8 @@ ALL_ROUTES: Final[tuple[Route, ...]] = (
     *queues.routes,
     *limits.routes,
     *workers.routes,
+    *schedules.routes,
+    *types.routes,
     *events.routes,
     *identity.routes,
     *health.routes,

@@ -18,6 +18,7 @@ from ropewalk.http.errors import ErrorCode, HttpError, invalid
 from ropewalk.http.identity.identity import Role
 from ropewalk.http.jobs.lookup import find, status_of
 from ropewalk.http.jobs.shapes import JobStatus
+from ropewalk.http.revs import etag, expected_rev
 from ropewalk.http.routing import Routes
 from ropewalk.http.wire import Duration, JobState, Json, Name, Priority, Timestamp, priority_number, seconds
 from ropewalk.ports.store.workflows import SignalAnswer
@@ -217,9 +218,14 @@ async def send_signal(call: Call[Signal, NoQuery]) -> SignalResult:
     return SignalResult(job_id=call.id, status=status)
 
 
-@routes.patch("/jobs/{id}", role=Role.OPERATE, errors=(ErrorCode.CONFLICT,), example={"priority": "HIGH"})
-async def update_job(call: Call[JobUpdate, NoQuery]) -> JobStatus:
-    """Change a job that waits."""
+@routes.patch(
+    "/jobs/{id}",
+    role=Role.OPERATE,
+    errors=(ErrorCode.CONFLICT, ErrorCode.PRECONDITION_FAILED),
+    example={"priority": "HIGH"},
+)
+async def update_job(call: Call[JobUpdate, NoQuery]) -> Reply[JobStatus]:
+    """Change a job that waits. With If-Match only if nobody has changed it since it was read."""
     job, _ = await find(call)
     body = call.body
     arguments = None
@@ -230,8 +236,10 @@ async def update_job(call: Call[JobUpdate, NoQuery]) -> JobStatus:
         arguments=arguments,
         priority=None if body.priority is UNSET else priority_number(body.priority),
         run_at=None if body.scheduled_at is UNSET else body.scheduled_at,
+        if_rev=expected_rev(call),
     )
-    return await status_of(call)
+    status = await status_of(call)
+    return Reply(status, headers=etag(status.rev))
 
 
 @routes.delete("/jobs/{id}", role=Role.OPERATE, errors=(ErrorCode.CONFLICT,))

@@ -16,12 +16,14 @@ from ropewalk.domain.jobs.history import assemble
 from ropewalk.domain.redaction import redacted
 from ropewalk.domain.why import explain
 from ropewalk.errors import WaitTimeout
+from ropewalk.http.answer import Reply
 from ropewalk.http.call import Call, NoQuery
 from ropewalk.http.errors import ErrorCode
 from ropewalk.http.identity.identity import Payloads, Role
 from ropewalk.http.jobs.lookup import find, find_history
 from ropewalk.http.jobs.shapes import JobQuery, JobStatus
 from ropewalk.http.jobs.status import JobView
+from ropewalk.http.revs import etag
 from ropewalk.http.routing import Routes
 from ropewalk.http.wire import Ids, JobState, timestamp_or_none
 from ropewalk.observe.why_inputs import why_inputs
@@ -103,16 +105,16 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 
 @routes.get("/jobs/{id}", role=Role.READ)
-async def get_job(call: Call[None, JobQuery]) -> JobStatus:
-    """Look at a job."""
+async def get_job(call: Call[None, JobQuery]) -> Reply[JobStatus]:
+    """Look at a job. Its ETag is for If-Match."""
     view = JobView.of(call.service, call.identity)
     if not call.query.include_history:
         job, now = await find(call)
-        return view.status(job, now, with_result=call.query.include_result)
+        return Reply(view.status(job, now, with_result=call.query.include_result), headers=etag(job.rev))
     stored = await find_history(call)
     status = view.status(stored.job, stored.now, with_result=call.query.include_result)
     entries = assemble(stored.job, stored.attempts, stored.events)
-    return structs.replace(status, history=view.transitions(entries))
+    return Reply(structs.replace(status, history=view.transitions(entries)), headers=etag(status.rev))
 
 
 @routes.get("/jobs/{id}/wait", role=Role.READ)

@@ -81,11 +81,15 @@ class JobView:
 
     def payload(self, job: JobRecord) -> Raw | UnsetType:
         """The arguments as they are stored, as far as this identity may see them."""
+        return self.arguments(job.type, job.input)
+
+    def arguments(self, job_type: str, data: bytes) -> Raw | UnsetType:
+        """Encoded arguments of this type, as far as this identity may see them."""
         match self.payloads:
             case Payloads.FULL:
-                return Raw(job.input)
+                return Raw(data)
             case Payloads.REDACTED:
-                return self._redacted(job.input, self.describe.secrets(job.type))
+                return self._redacted(data, self.describe.secrets(job_type))
             case Payloads.NONE:
                 return UNSET
 

@@ -1,0 +1,1 @@
+"""The job types that the service knows."""
