@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -219,7 +219,7 @@ def _options(call: Call[Any, Any], given: ScheduleSpec | ScheduleEdit) -> Schedu
         options["missed"] = given.missed.value.lower()
     if given.job is not UNSET:
         options["job"] = _job(call, given.job)
-    return ScheduleOptions(**options)
+    return cast("ScheduleOptions", options)
 
 
 def _job(call: Call[Any, Any], template: JobTemplate) -> Job[Any, Any]:
@@ -238,7 +238,7 @@ def _job(call: Call[Any, Any], template: JobTemplate) -> Job[Any, Any]:
         using["max_attempts"] = int(template.max_attempts)
     if template.tags is not UNSET:
         using["tags"] = template.tags
-    return job.using(**EnqueueOptions(**using)) if using else job
+    return job.using(**cast("EnqueueOptions", using)) if using else job
 
 
 def _reply(call: Call[Any, Any], info: ScheduleInfo, status: int = 200) -> Reply[ScheduleStatus]:
