@@ -10,6 +10,7 @@ from ropewalk.http.identity import routes as identity
 from ropewalk.http.jobs import changing, failures, reading, searching, submitting
 from ropewalk.http.limits import routes as limits
 from ropewalk.http.queues import routes as queues
+from ropewalk.http.remote_workers import routes as remote_workers
 from ropewalk.http.routing import Route
 from ropewalk.http.schedules import routes as schedules
 from ropewalk.http.statistics import routes as statistics
@@ -31,6 +32,7 @@ ALL_ROUTES: Final[tuple[Route, ...]] = (
     *schedules.routes,
     *types.routes,
     *events.routes,
+    *remote_workers.routes,
     *identity.routes,
     *health.routes,
     *documentation.routes,

@@ -20,13 +20,15 @@ from ropewalk.http.identity.identity import Authenticate, Identity
 from ropewalk.http.identity.rates import RequestRates
 from ropewalk.http.identity.sessions import Sessions
 from ropewalk.http.identity.tokens import Tokens
+from ropewalk.http.remote_workers.contact import ClaimLines
 from ropewalk.http.request import Request
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.core import Durability, Store
 
 
 class Service:
-    """One server's share of an app. It keeps nothing about clients or workers: every server can answer every call."""
+    """One server's share of an app. It keeps nothing about clients or workers but the calls that wait just now: every
+    server can answer every call."""
 
     def __init__(self, app: App) -> None:
         self.app: Final = app
@@ -41,6 +43,8 @@ class Service:
         self.watcher: Final = Watcher(self.core)
         self.authenticate: Authenticate | None = None
         """Finds out who sends a request; the application sets it."""
+        in_process = self.core.store.durability is Durability.D0
+        self.claim_lines: Final = ClaimLines(self.core.runtime, in_process=in_process)
         self.draining: Final = asyncio.Event()
         """Set when the server stops: waits and streams end then."""
 

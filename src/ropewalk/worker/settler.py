@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import structs
 
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Crashed, Errored, Misfit, Outcome, Released
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -22,6 +23,7 @@ from ropewalk.domain.time import SECOND, Span, to_delay
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput, RopewalkError, StoreRefused, StoreUnavailable
 from ropewalk.observe import tracing
+from ropewalk.observe.events import EventHub
 from ropewalk.observe.publish import NO_CONSEQUENCES, Change, publish
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
@@ -101,7 +103,8 @@ class Settler:
         if isinstance(outcome, Completed):
             self.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.timing))
             return
-        outcome = self._with_custom_backoff(attempt, self._with_origin(attempt, outcome))
+        outcome = self._with_origin(attempt, outcome)
+        outcome = with_custom_backoff(outcome, attempt.job, attempt.job_type, worker_context.events)
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
         self.put(attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing))
 
@@ -230,7 +233,7 @@ class Settler:
             if answer.job is None:
                 changes.append(Change(attempt.job, answer.move, settlement.error))
             else:
-                changes.append(_change(settlement, answer.move, answer.job))
+                changes.append(settled_change(settlement, answer.move, answer.job))
             if attempt.limited:
                 freed.add(attempt.job.queue)
             if settlement.plan is not None and answer.move is Move.COMPLETE:
@@ -265,20 +268,6 @@ class Settler:
             return structs.replace(outcome, error=error)
         return outcome
 
-    def _with_custom_backoff(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
-        custom = attempt.job_type.options.custom_backoff
-        if custom is None or attempt.job.backoff is not None:
-            return outcome
-        if not isinstance(outcome, Errored) or outcome.after_us is not None:
-            return outcome
-        try:
-            after = guarded(lambda: to_delay(custom(attempt.job.attempt), "backoff"))
-        except Exception as error:
-            self._worker_context.events.report(error, f"backoff of {attempt.job_type.name}")
-            return outcome
-        return structs.replace(outcome, after_us=after)
-
     def _settle_otherwise(self, attempt: Attempt, settlement: Settlement, error: RopewalkError) -> None:
         """Settles an attempt in another way, because the store refused the jobs or the contribution that its completion
         brings. The worker still holds the lease."""
@@ -297,7 +286,24 @@ class Settler:
         events.emit_about(attempt.job, "lease_lost", message=None if answer.lost is None else answer.lost.value)
 
 
-def _change(settlement: Settlement, move: Move, job: JobRecord) -> Change:
+def with_custom_backoff(
+    outcome: Outcome, job: JobRecord, job_type: JobType[..., Any, Any], events: EventHub
+) -> Outcome:
+    """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
+    custom = job_type.options.custom_backoff
+    if custom is None or job.backoff is not None:
+        return outcome
+    if not isinstance(outcome, Errored) or outcome.after_us is not None:
+        return outcome
+    try:
+        after = guarded(lambda: to_delay(custom(job.attempt), "backoff"))
+    except Exception as error:
+        events.report(error, f"backoff of {job_type.name}")
+        return outcome
+    return structs.replace(outcome, after_us=after)
+
+
+def settled_change(settlement: Settlement, move: Move, job: JobRecord) -> Change:
     """Returns the change to publish. A job that fails when its deadline leaves no time for a retry expires instead; the
     change then contains the error of the attempt, too."""
     expired_instead = move is Move.EXPIRE and settlement.move is not Move.EXPIRE

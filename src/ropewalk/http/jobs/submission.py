@@ -17,6 +17,7 @@ from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Instant, to_span
 from ropewalk.errors import Conflict, InvalidInput, NotFound, RopewalkError
 from ropewalk.http.errors import DetailCode, ErrorCode, ErrorDetail, HttpError, http_error, invalid
+from ropewalk.http.identity.identity import Identity
 from ropewalk.http.jobs.shapes import (
     BackoffSpec,
     BackoffStrategy,
@@ -48,6 +49,15 @@ def new_job(service: Service, wanted: JobSubmission, tenant: str, *, derived_id:
     if derived_id is not None:
         options.setdefault("id", derived_id)
     return service.core.new_job(job, options, tenant)
+
+
+def check_reach(identity: Identity, new: NewJob) -> None:
+    """Raises HttpError if the identity does not reach the type or queue of a new job, or of its compensation."""
+    compensation = None if new.on_failure is None else (new.on_failure.type, new.on_failure.queue)
+    for job_type, queue in filter(None, ((new.type, new.queue), compensation)):
+        if not identity.reaches(job_type, queue):
+            message = f"this token may not enqueue jobs of type {job_type!r} in queue {queue!r}"
+            raise HttpError(ErrorCode.FORBIDDEN, message)
 
 
 def derived_id(tenant: str, route: str, key: str, index: int = 0) -> str:

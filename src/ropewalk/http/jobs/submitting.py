@@ -23,6 +23,7 @@ from ropewalk.http.jobs.shapes import (
 )
 from ropewalk.http.jobs.submission import (
     as_if_accepted,
+    check_reach,
     derived_id,
     new_job,
     rejected,
@@ -131,9 +132,5 @@ def _batch_result(
 def _new(call: Call[Any, Any], wanted: JobSubmission, own_id: str | None) -> NewJob:
     """The job as it would be stored. Raises HttpError if the identity does not reach its type or queue."""
     new = new_job(call.service, wanted, call.tenant, derived_id=own_id)
-    compensation = None if new.on_failure is None else (new.on_failure.type, new.on_failure.queue)
-    for job_type, queue in filter(None, ((new.type, new.queue), compensation)):
-        if not call.identity.reaches(job_type, queue):
-            message = f"this token may not enqueue jobs of type {job_type!r} in queue {queue!r}"
-            raise HttpError(ErrorCode.FORBIDDEN, message)
+    check_reach(call.identity, new)
     return new

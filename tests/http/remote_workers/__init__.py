@@ -1,0 +1,1 @@
+"""Remote workers: jobs that are claimed, renewed and settled through HTTP."""
