@@ -10,11 +10,20 @@ from uuid import UUID
 
 import pytest
 
-from ropewalk import App
+from ropewalk import App, Context, job
 from tests.cli import shop
 from tests.cli.conftest import Run
 
 ANSI = "\x1b"
+
+
+@job(max_attempts=1)
+async def deliver(ctx: Context) -> list[str]:
+    """Breaks in its first run, after its steps."""
+    done = [await ctx.step(name, "{} in run {}".format, name, ctx.run) for name in ("pack", "load")]
+    if ctx.run == 1:
+        raise ValueError("the van broke down")
+    return done
 
 
 class Jobs:
@@ -159,6 +168,20 @@ def test_retry_with_other_arguments(ropewalk: Run, jobs: Jobs, app: App) -> None
     assert ropewalk("jobs", "retry", jobs.divided, "--arguments", "[1]", "--app", "shop:app").code == 2
     assert ropewalk("jobs", "retry", jobs.divided, "--arguments", '{"a": 1, "b": 2}', "--app", "shop:app").code == 0
     assert app.sync.get(jobs.divided).arguments == {"a": 1, "b": 2}
+
+
+def test_retry_from_a_step(ropewalk: Run, jobs: Jobs, url: str) -> None:
+    app = App(url, jobs=[deliver])
+    with app.sync as client:
+        parcel = client.enqueue(deliver())
+        client.portal.call(drained(app))
+        answer = ropewalk("jobs", "retry", parcel.id, "--from-step", "load")
+        assert (answer.code, answer.out) == (0, f"{parcel.id}  queued again\n")
+        client.portal.call(drained(app))
+        assert parcel.result(timeout=10) == ["pack in run 1", "load in run 2"]
+    answer = ropewalk("jobs", "retry", jobs.divided, "--from-step", "load")
+    told = "it has no stored step of this name; `app.steps(job_id)` lists them"
+    assert (answer.code, answer.err) == (1, f"error: {jobs.divided} cannot be retried (no_such_step): {told}\n")
 
 
 BILL = {

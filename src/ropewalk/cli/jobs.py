@@ -150,8 +150,15 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
 @click.option(
     "--arguments", metavar="JSON", help="Replace the arguments by this JSON object. Needs --app for the job type."
 )
+@click.option(
+    "--from-step",
+    metavar="NAME",
+    help="Keep the durable steps before the one of this name, and run this one and the later ones again.",
+)
 @json_option
-def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_json: bool) -> ExitCode:
+def retry(
+    target: Target, *, job_ids: Sequence[str], arguments: str | None, from_step: str | None, as_json: bool
+) -> ExitCode:
     """Run failed or dead-lettered jobs again.
 
     A job keeps its id and has all its attempts again. --arguments takes JSON in the form that `jobs show` prints:
@@ -162,10 +169,10 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
     async def again(client: Client) -> list[RetryResult]:
         meant = await ids.job_ids(client, job_ids)
         if given is None:
-            return [await client.retry(each) for each in meant]
+            return [await client.retry(each, from_step=from_step) for each in meant]
         # The arguments of all jobs are checked before the first job is queued again.
         read = {each: given.of(app.registry, (await client.get(each)).type) for each in meant}
-        return [await client.retry(each, arguments=read[each]) for each in meant]
+        return [await client.retry(each, arguments=read[each], from_step=from_step) for each in meant]
 
     answers = asyncio.run(target.within(app, again))
     if as_json:

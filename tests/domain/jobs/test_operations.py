@@ -7,11 +7,13 @@ from copy import copy
 import pytest
 from msgspec import structs
 
+from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.operations import (
     CancelStatus,
     RetryRequest,
     UpdateRequest,
     cancel,
+    has_other_rev,
     refusal_to_retry,
     retry,
     update,
@@ -143,6 +145,29 @@ def test_what_a_retry_forgets(asked: RetryRequest, left: tuple[object, ...]) -> 
     job.checkpoint = b"half"
     retry(job, asked, LATER)
     assert (job.attempt, job.crashes, job.checkpoint, job.error) == left
+
+
+@pytest.mark.parametrize(
+    ("asked", "keeps_steps", "stepped"),
+    [
+        (RetryRequest(), True, True),
+        (RetryRequest(from_step="s"), True, True),
+        (RetryRequest(from_step="s"), False, False),
+        (RetryRequest(fresh=True), True, False),
+    ],
+)
+def test_a_job_without_steps_is_not_marked_as_one_that_has_some(
+    asked: RetryRequest, *, keeps_steps: bool, stepped: bool
+) -> None:
+    job = dead()
+    job.flags |= STEPPED
+    retry(job, asked, LATER, keeps_steps=keeps_steps)
+    assert bool(job.flags & STEPPED) is stepped
+
+
+@pytest.mark.parametrize(("seen", "other"), [(None, False), (1, False), (2, True), (0, True)])
+def test_an_update_expects_the_rev_that_was_seen(seen: int | None, *, other: bool) -> None:
+    assert has_other_rev(a_job(), UpdateRequest(if_rev=seen)) is other
 
 
 def test_a_retry_may_change_priority_and_wait() -> None:

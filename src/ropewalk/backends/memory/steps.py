@@ -27,8 +27,10 @@ class StepsAndSignals:
     def put(self, seq: int, step: StepRecord) -> None:
         self._steps.setdefault(seq, {})[step.position] = step
 
-    def forget_steps(self, seq: int) -> None:
-        self._steps.pop(seq, None)
+    def forget_steps(self, seq: int, from_position: int) -> None:
+        kept = {position: step for position, step in self._steps.pop(seq, {}).items() if position < from_position}
+        if kept:
+            self._steps[seq] = kept
 
     def add_signal(self, seq: int, name: str, value: bytes | None) -> None:
         self._signals.setdefault(seq, {}).setdefault(name, deque()).append(value)

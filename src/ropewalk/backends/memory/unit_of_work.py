@@ -174,8 +174,11 @@ class MemoryUnitOfWork(UnitOfWork):
             orphan = orphan_of(scope)
             groups.orphans[orphan.id] = UnreportedOrphan(orphan)
 
-    def forget_steps(self, job: JobRecord) -> None:
-        self._tables.steps.forget_steps(job.seq)
+    def step_names(self, job: JobRecord) -> list[tuple[int, str]]:
+        return [(step.position, step.name) for step in self._tables.steps.of(job.seq)]
+
+    def forget_steps(self, job: JobRecord, *, from_position: int = 0) -> None:
+        self._tables.steps.forget_steps(job.seq, from_position)
 
 
 class Change:

@@ -4,7 +4,7 @@ are recorded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from heapq import nsmallest
 
 from msgspec import structs
 
@@ -48,7 +48,7 @@ def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> lis
         for unreported in tables.groups.orphans.values()
         if not now < unreported.hidden_until <= now + hide_us
     )
-    taken = list(islice(due, limit))
+    taken = nsmallest(limit, due, key=lambda each: (each.orphan.closed_at, each.orphan.id))
     for unreported in taken:
         unreported.hidden_until = now + hide_us
     return [unreported.orphan for unreported in taken]

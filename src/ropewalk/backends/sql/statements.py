@@ -181,6 +181,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     is_held: str
     add_flag: str
     steps_of: str
+    step_names: str
     put_step: str
     put_new_step: str
     put_signal: str
@@ -197,6 +198,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     delete_scopes: str
     delete_contributions: str
     delete_steps: str
+    delete_steps_from: str
     delete_signals: str
     # schedule.sql
     insert_schedule: str

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import structs
 
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.records import Pieces, load
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.flags import STEPPED
@@ -23,6 +24,7 @@ READ_AT_ONCE_MAX: Final = 500
 
 StepRow: TypeAlias = tuple[int, str, StepKind, Instant | None, bool, int | None]
 
+_names = Rows("step", tuple[int, str])
 _rows = msgspec.json.Decoder(list[StepRow], strict=False)
 
 
@@ -73,8 +75,13 @@ def signal_arrived(tx: Tx, seq: int, name: str | None) -> bool:
     return name is not None and tx.row(tx.sql.oldest_signal, (seq, name)) is not None
 
 
-def forget(tx: Tx, seq: int) -> None:
-    tx.run(tx.sql.delete_steps, (msgspec.json.encode([seq]).decode(),))
+def names_of(tx: Tx, seq: int) -> list[tuple[int, str]]:
+    """Returns the position and the name of each step of a job in the order of their positions."""
+    return _names.decode(tx, tx.value(tx.sql.step_names, (seq,)))
+
+
+def forget(tx: Tx, seq: int, from_position: int) -> None:
+    tx.run(tx.sql.delete_steps_from, (seq, from_position))
 
 
 def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Sequence[StepRecord]:

@@ -231,8 +231,11 @@ class SqlUnitOfWork(UnitOfWork):
     def report_orphan(self, scope: Scope) -> None:
         put_orphan(self._tx, scope)
 
-    def forget_steps(self, job: JobRecord) -> None:
-        steps.forget(self._tx, job.seq)
+    def step_names(self, job: JobRecord) -> list[tuple[int, str]]:
+        return steps.names_of(self._tx, job.seq)
+
+    def forget_steps(self, job: JobRecord, *, from_position: int = 0) -> None:
+        steps.forget(self._tx, job.seq, from_position)
 
 
 class Journal:

@@ -13,7 +13,13 @@ from ropewalk.backends.workflow.scopes import chain_head, owned_scope
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import CHAINED, GROUPED, HAS_DEPENDANTS
-from ropewalk.domain.jobs.operations import DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES, RetryRequest, RetryStatus
+from ropewalk.domain.jobs.operations import (
+    DEPENDANTS_UNRESOLVED,
+    NO_SUCH_STEP,
+    UNMET_DEPENDENCIES,
+    RetryRequest,
+    RetryStatus,
+)
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
@@ -84,7 +90,9 @@ def _wait_for_the_others(unit_of_work: UnitOfWork, job: JobRecord) -> None:
 def _refusal_by_others(
     unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None
 ) -> str | None:
-    """Returns why other jobs do not permit the retry of this job; None if they do."""
+    """Returns why the steps of this job, or other jobs, do not permit its retry; None if they do."""
+    if asked.from_step is not None and _steps_to_keep(unit_of_work, job, asked.from_step) is None:
+        return NO_SUCH_STEP
     if not unit_of_work.may_reopen(job):
         return "key_in_use"
     if endings is not None and gate.keeps_from_starting(job, [ending for _, ending in endings]):
@@ -100,17 +108,30 @@ def _retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, ending
     was = job.status
     parents = _ended_parents(unit_of_work, job)
     unit_of_work.take(job)
-    event = operations.retry(job, asked, unit_of_work.now)
+    kept = None if asked.from_step is None else _steps_to_keep(unit_of_work, job, asked.from_step)
+    event = operations.retry(job, asked, unit_of_work.now, keeps_steps=kept != [])
     if endings is not None and _count_again(unit_of_work, job, endings) is Opening.CLOSED:
         gate.block_again(job, unit_of_work.now)
     unit_of_work.record(job, Effects(Move.RESTART, event=event, reopened_from=was))
     unit_of_work.reopen_key(job)
     if asked.fresh:
         unit_of_work.forget_steps(job)
+    elif kept is not None:
+        unit_of_work.forget_steps(job, from_position=kept[-1] + 1 if kept else 0)
     _reopen(unit_of_work, job, was)
     if asked.cascade:
         for edge in unit_of_work.ended_edges(parents):
             _retry_dependant(unit_of_work, edge.seq)
+
+
+def _steps_to_keep(unit_of_work: UnitOfWork, job: JobRecord, from_step: str) -> list[int] | None:
+    """Returns the positions of the steps before the first one of this name; None if there is no such step."""
+    kept: list[int] = []
+    for position, name in unit_of_work.step_names(job):
+        if name == from_step:
+            return kept
+        kept.append(position)
+    return None
 
 
 def _ended_parents(unit_of_work: UnitOfWork, job: JobRecord) -> list[tuple[ParentKind, int]]:

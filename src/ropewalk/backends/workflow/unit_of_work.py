@@ -159,6 +159,12 @@ class UnitOfWork(Protocol):
         """
         ...
 
-    def forget_steps(self, job: JobRecord) -> None:
-        """Deletes the steps of a job."""
+    # ── steps
+
+    def step_names(self, job: JobRecord) -> list[tuple[int, str]]:
+        """Returns the position and the name of each stored step, by position."""
+        ...
+
+    def forget_steps(self, job: JobRecord, *, from_position: int = 0) -> None:
+        """Deletes the steps of a job at this position and later ones."""
         ...

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec import structs
+
 from ropewalk.client.filter import Filter
 from ropewalk.client.operations.base import BATCH, TenantOperations, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, CancelResult, RetryResult, why_not_retried
@@ -71,17 +73,29 @@ class ChangeOperations(TenantOperations):
         include_cancelled: bool = False,
         cascade: bool = False,
         arguments: Mapping[str, object] | None = None,
+        of_run: int | None = None,
+        from_step: str | None = None,
     ) -> RetryResult:
         """Begin a new run of a failed or dead-lettered job, under the same id.
 
         reset_attempts: False continues to count its attempts and crashes; if they are used up, it gets one more.
         cascade: jobs that never started because this job had failed wait for it again.
         arguments: the job runs with these arguments instead. All of them are passed by name, as in a call of its type.
+        of_run: the job is retried only if it is still in this run, which `JobInfo.run` has shown. So a failure that
+            several people have seen is retried once.
+        from_step: the new run keeps the results of the durable steps before the one of this name, and does this one
+            and the later ones again. If no such step is stored, the retry is refused with the reason `no_such_step`.
 
         A job that never started waits for its dependencies again. If its gate can no longer open, the retry is refused
         with the reason `unmet_dependencies`: retry the parent with cascade, or this job after the parent.
         """
         checks.text(job_id, "job_id")
+        checks.positive_or_none(of_run, "of_run")
+        if checks.text_or_none(from_step, "from_step") is not None:
+            WORKFLOWS.of(self._app_state.store)
+            if fresh:
+                told = f"from_step={from_step!r} keeps the steps before it, and fresh=True none: give only one of them"
+                raise InvalidInput(told, field="from_step")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         request = self._retry_request(
             arguments=data,
@@ -92,6 +106,7 @@ class ChangeOperations(TenantOperations):
             include_cancelled=include_cancelled,
             cascade=cascade,
         )
+        request = structs.replace(request, of_run=of_run, from_step=from_step)
         (answer,) = await self._retry([job_id], request)
         return RetryResult(
             job_id=answer.id,

@@ -12,7 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.jobs.operations import DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES, CancelStatus, RetryStatus
+from ropewalk.domain.jobs.operations import (
+    DEPENDANTS_UNRESOLVED,
+    NO_SUCH_STEP,
+    UNMET_DEPENDENCIES,
+    CancelStatus,
+    RetryStatus,
+)
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import to_datetime
@@ -87,6 +93,8 @@ class RetryResult(Struct, frozen=True, kw_only=True):
 _NOT_RETRIED: Final = {
     "damaged_row": "repair the columns that its error names, see `ropewalk jobs show`",
     "key_in_use": "another job that has not ended holds its idempotency key",
+    "another_run": "it has been retried since, and is in another run",
+    NO_SUCH_STEP: "it has no stored step of this name; `app.steps(job_id)` lists them",
     UNMET_DEPENDENCIES: "it never started and waits for a job that failed; retry that one first",
     DEPENDANTS_UNRESOLVED: "jobs that depend on it have yet to learn how it ended; try again in a few seconds",
 }

@@ -62,6 +62,8 @@ class RetryRequest(Struct, frozen=True, kw_only=True):
     """The encoded arguments of the new run; None keeps those that the job has."""
     of_run: int | None = None
     """The retry is refused unless the job is in this run, which is the one that the caller has seen."""
+    from_step: str | None = None
+    """The new run keeps the durable steps before the one of this name, and does this one and the later ones again."""
     reason: str | None = None
     """The reason that the history of the job records."""
 
@@ -92,6 +94,8 @@ UNMET_DEPENDENCIES: Final = "unmet_dependencies"
 DEPENDANTS_UNRESOLVED: Final = "dependants_unresolved"
 """The reason why a retry is refused for now: the consequences of the job's end for its dependants are still postponed
 work (`cascade`)."""
+NO_SUCH_STEP: Final = "no_such_step"
+"""The reason why a job is not retried that has no stored step of the name that the request gives."""
 RETRIABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
 
@@ -166,8 +170,9 @@ def refusal_to_retry(job: JobRecord, request: RetryRequest) -> str | None:
     return None
 
 
-def retry(job: JobRecord, request: RetryRequest, now: Instant) -> EventRecord:
-    """Makes a finished job wait again, as a new run under the same id."""
+def retry(job: JobRecord, request: RetryRequest, now: Instant, *, keeps_steps: bool = True) -> EventRecord:
+    """Makes a finished job wait again, as a new run under the same id. With `keeps_steps=False` none of its steps is
+    left."""
     refusal = refusal_to_retry(job, request)
     assert refusal is None, refusal
     job.status = Status.WAITING
@@ -193,6 +198,7 @@ def retry(job: JobRecord, request: RetryRequest, now: Instant) -> EventRecord:
     if request.fresh:
         job.checkpoint = None
         job.error = None
+    if request.fresh or not keeps_steps:
         job.flags &= ~STEPPED
     if job.deadline is not None and job.deadline <= now + request.delay_us:
         job.deadline = None  # It has passed: if it were kept, the new run would expire at once.

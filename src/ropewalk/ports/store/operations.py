@@ -97,7 +97,8 @@ class Operating(Protocol):
 
         The scope of the job and the scopes above it open again, with a new generation if they had closed. Resolved
         edges stay resolved. With `cascade`, dependants that the job doomed before their first start wait again. `fresh`
-        also forgets its steps.
+        also forgets its steps. `from_step` forgets the first stored step of that name and those at later positions; the
+        retry is refused with `no_such_step` if there is none.
         """
         ...
 

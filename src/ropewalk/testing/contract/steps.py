@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.operations import RetryRequest
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
@@ -63,6 +64,43 @@ class StepContract(Contract):
         done = structs.replace(waiting, finished=True)
         await bench.store.record_step(holder(again), done)
         assert await bench.store.steps(job.seq) == [done]
+
+    @pytest.mark.parametrize(("named", "kept"), [("s0", []), ("s1", [0]), ("s2", [0, 1])])
+    async def test_a_retry_from_a_step_keeps_the_steps_before_it(
+        self, bench: Bench, named: str, kept: list[int]
+    ) -> None:
+        job = await bench.running()
+        for position in range(3):
+            await bench.store.record_step(holder(job), step(position))
+        await bench.settle(job, Move.FAIL)
+        [answer] = await bench.store.retry("default", [job.id], RetryRequest(from_step=named))
+        assert answer.status is RetryStatus.QUEUED
+        assert await bench.store.steps(job.seq) == [step(position) for position in kept]
+        again = await bench.claim_one()
+        assert (again.run, bool(again.flags & STEPPED)) == (2, bool(kept)), "a job without steps is not marked"
+
+    async def test_a_retry_from_a_step_that_is_not_stored_is_refused(self, bench: Bench) -> None:
+        job, plain = await bench.running(), await bench.finished(Move.FAIL)
+        await bench.store.record_step(holder(job), step(0))
+        await bench.settle(job, Move.FAIL)
+        before = await bench.store.get("default", [job.id, plain.id])
+        answers = await bench.store.retry("default", [job.id, plain.id], RetryRequest(from_step="s1"))
+        assert [(answer.status, answer.reason) for answer in answers] == [
+            (RetryStatus.NOT_RETRIABLE, "no_such_step"),
+            (RetryStatus.NOT_RETRIABLE, "no_such_step"),
+        ]
+        assert await bench.store.get("default", [job.id, plain.id]) == before
+        assert await bench.store.steps(job.seq) == [step(0)]
+
+    async def test_a_retry_from_an_unfinished_step_waits_anew(self, bench: Bench) -> None:
+        """What a forgotten sleep had slept already does not count, and a forgotten signal is waited for again."""
+        job = await bench.running()
+        await bench.store.record_step(holder(job), step(0))
+        await _suspend(bench, job.id, Suspension(position=1, name="nap", span_us=MINUTE))
+        await bench.runtime.advance(60)
+        await bench.settle(await bench.claim_one(), Move.FAIL)
+        await bench.store.retry("default", [job.id], RetryRequest(from_step="nap"))
+        assert await bench.store.steps(job.seq) == [step(0)]
 
     @pytest.mark.parametrize(("fresh", "kept"), [(False, 1), (True, 0)])
     async def test_a_retry_keeps_steps_and_a_fresh_retry_forgets_them(

@@ -174,6 +174,8 @@ retry_requests = st.builds(
     fresh=seldom,
     include_cancelled=st.booleans(),
     cascade=st.booleans(),
+    of_run=st.sampled_from((None, None, None, 1, 2)),
+    from_step=st.sampled_from((None, None, None, "step", "wait")),
 )
 update_requests = st.builds(
     UpdateRequest,

@@ -218,6 +218,9 @@ SELECT
     string_agg(value, '')
 FROM (SELECT * FROM step WHERE seq = %s AND position > %s ORDER BY position LIMIT %s) AS page
 
+-- name: step_names
+SELECT coalesce(json_agg(json_build_array(position, name) ORDER BY position), '[]') FROM step WHERE seq = %s
+
 -- name: put_step
 -- A finished step stays as it is.
 INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (%s, %s, %s, %s, %s, %s, %s)
@@ -303,6 +306,9 @@ DELETE FROM contribution WHERE scope = ANY (ARRAY(SELECT value::bigint FROM json
 
 -- name: delete_steps
 DELETE FROM step WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
+-- name: delete_steps_from
+DELETE FROM step WHERE seq = %s AND position >= %s
 
 -- name: delete_signals
 DELETE FROM signal WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))

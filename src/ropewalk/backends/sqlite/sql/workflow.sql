@@ -166,6 +166,9 @@ SELECT
     CAST(group_concat(value, '') AS BLOB)
 FROM (SELECT * FROM step WHERE seq = ? AND position > ? ORDER BY position LIMIT ? + 0)
 
+-- name: step_names
+SELECT json_group_array(json_array(position, name)) FROM (SELECT position, name FROM step WHERE seq = ? ORDER BY position)
+
 -- name: put_step
 -- A finished step stays as it is.
 INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -245,6 +248,9 @@ DELETE FROM contribution WHERE scope IN (SELECT value FROM json_each(?))
 
 -- name: delete_steps
 DELETE FROM step WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: delete_steps_from
+DELETE FROM step WHERE seq = ? AND position >= ?
 
 -- name: delete_signals
 DELETE FROM signal WHERE seq IN (SELECT value FROM json_each(?))
