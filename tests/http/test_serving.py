@@ -137,6 +137,16 @@ async def test_a_request_beyond_the_bounds_is_refused(
     assert error["details"][0]["field"] == field
 
 
+async def test_the_bound_of_headers_is_not_one_of_bodies(address: tuple[str, int]) -> None:
+    """A body that comes at once with its headers, or behind them, is no part of them."""
+    body = b"{" + b" " * 60_000
+    head = b"POST /v1/session HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\n"
+    head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+    answer = await exchange(address, head + b"\r\n" + body + head + b"Connection: close\r\n\r\n" + body)
+    assert answer.count(b"HTTP/1.1 400 ") == 2
+    assert answer.count(b"NOT_JSON") == 2
+
+
 async def test_a_client_that_does_not_finish_its_headers_is_cut_off(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

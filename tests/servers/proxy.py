@@ -33,6 +33,7 @@ class Proxy:
         self.commits_lost = 0
         self._target_port = target_port
         self._server: asyncio.Server | None = None
+        self._port: int | None = None
         self._lines: set[_Line] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._mute = False
@@ -41,12 +42,11 @@ class Proxy:
 
     @property
     def port(self) -> int:
-        assert self._server is not None, "it does not serve"
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        assert self._port is not None, "it does not serve"
+        return self._port
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        await self._listen(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -60,6 +60,16 @@ class Proxy:
         """Reset every connection, on both sides."""
         for line in list(self._lines):
             line.cut()
+
+    def refuse(self) -> None:
+        """Nobody listens any more: connections are reset, and new ones refused."""
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+
+    async def accept_again(self) -> None:
+        """After `refuse`, on the same port."""
+        await self._listen(self.port)
 
     def go_mute(self) -> None:
         """A black hole: nothing arrives any more, nothing is closed, new connections hear nothing."""
@@ -81,6 +91,10 @@ class Proxy:
         """
         self._losing = (part, mentioning)
         self._without_commit = without_commit
+
+    async def _listen(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._accept, HOST, port)
+        self._port = self._server.sockets[0].getsockname()[1]
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

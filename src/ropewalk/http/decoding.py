@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
@@ -17,11 +18,23 @@ T = TypeVar("T")
 
 DEPTH_MAX: Final = 64
 """How deep the arrays and objects of a body may be nested."""
+HEADER_CHARS_MAX: Final = 256
+_HEADER_VALUE: Final = re.compile(rf"[!-~]{{1,{HEADER_CHARS_MAX}}}")
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
-_AT: Final = re.compile(r" - at `\$(?P<path>[^`]*)`$")
+_AT: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _RANGE: Final = re.compile(r"Expected `[^`]*` (?:[<>]=?|of length|matching|that's a multiple)|Invalid enum value")
+
+
+def check_headers(request: Request, names: Iterable[str]) -> None:
+    """Raises HttpError for a header that a route reads, if it has anything but visible ASCII characters: proxies do not
+    agree about what else a header may carry."""
+    for name in names:
+        value = request.headers.get(name.lower())
+        if value is not None and not _HEADER_VALUE.fullmatch(value):
+            told = f"the header {name} takes 1 to {HEADER_CHARS_MAX} visible ASCII characters"
+            raise invalid(told, field=name)
 
 
 async def read_body(request: Request, shape: type[T]) -> T:
@@ -142,7 +155,7 @@ def _takes_several(hint: Any) -> bool:
 
 def _words_of(shape: type[Any]) -> dict[str, re.Pattern[str]]:
     """What the text of a field must look like where the decoder takes more than the document says: it reads numbers as
-    instants and as truth values."""
+    instants and as truth values, and 1e2 as a whole number."""
     found = _PATTERNS.get(shape)
     if found is None:
         hints = get_type_hints(shape) if issubclass(shape, Struct) else {}
@@ -153,11 +166,18 @@ def _words_of(shape: type[Any]) -> dict[str, re.Pattern[str]]:
                 found[name] = _INSTANT
             elif bool in kinds:
                 found[name] = _TRUTH
+            elif int in kinds and float not in kinds:
+                found[name] = _WHOLE
     return found
 
 
 _INSTANT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:")
 _TRUTH: Final = re.compile(r"(?:true|false)\Z")
-_WORDS: Final = {_INSTANT: "a time in ISO 8601 with an offset", _TRUTH: "true or false"}
+_WHOLE: Final = re.compile(r"-?[0-9]+\Z")
+_WORDS: Final = {
+    _INSTANT: "a time in ISO 8601 with an offset",
+    _TRUTH: "true or false",
+    _WHOLE: "a whole number",
+}
 _LISTS: Final[dict[type[Any], frozenset[str]]] = {}
 _PATTERNS: Final[dict[type[Any], dict[str, re.Pattern[str]]]] = {}

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from ropewalk.http.answer import VERSION
-from ropewalk.http.decoding import may_be_left_out
+from ropewalk.http.decoding import HEADER_CHARS_MAX, may_be_left_out
 from ropewalk.http.errors import APIError, ErrorCode
 from ropewalk.http.routes import ALL_ROUTES
 from ropewalk.http.routing import NO_JSON, Access, Route
@@ -24,8 +24,8 @@ _HEADERS: Final = {
     "Idempotency-Key": "Makes a repeat of the request find the jobs of the first one.",
     "If-Match": "The change is made only if the ETag is still this one.",
 }
-_HEADER_VALUE: Final = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"}
-"""What a header can carry everywhere: visible ASCII characters."""
+_HEADER_VALUE: Final = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARS_MAX, "pattern": "^[!-~]+$"}
+"""What decoding.check_headers takes."""
 _ANSWERED: Final = {
     "X-Request-ID": {"description": "Names the request in logs and in the audit.", "schema": {"type": "string"}},
     "Ropewalk-Version": {"description": "The version of the server.", "schema": {"type": "string"}},

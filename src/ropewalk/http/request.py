@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +19,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 BODY_SECONDS: Final = 30.0
 """How long a client may take to send a body."""
+DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
+DISCARD_SECONDS: Final = 5.0
+"""How much of a body that is too large is still read, so that its client sees the answer."""
 _SAFE_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -33,6 +37,8 @@ class Request:
         self._headers: dict[str, str] | None = None
         self._fresh_id = request_id
         self._body: bytes | None = None
+        self._ended = False
+        """Whether all of the request has come, or its client has gone."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -91,16 +97,31 @@ class Request:
                 while True:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
+                        self._ended = True
                         raise Disconnected
                     chunk: bytes = message.get("body", b"")
                     size += len(chunk)
+                    self._ended = not message.get("more_body", False)
                     if size > limit:
                         raise _too_large(limit)
                     chunks.append(chunk)
-                    if not message.get("more_body", False):
+                    if self._ended:
                         return b"".join(chunks)
         except TimeoutError as error:
             raise invalid(f"the body did not arrive within {BODY_SECONDS:.0f} seconds", field="body") from error
+
+    async def discard(self) -> None:
+        """Reads and forgets what still comes of the body, within bounds.
+
+        A connection that is closed while its client still sends is reset, and the client never sees the answer.
+        """
+        left = DISCARDED_BYTES_MAX
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while not self._ended and left > 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    self._ended = not message.get("more_body", False)
 
     async def disconnected(self) -> None:
         """Returns when the client has gone. To be awaited beside the work for it, after the body was read."""

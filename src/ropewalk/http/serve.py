@@ -14,13 +14,13 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import RopewalkError
 from ropewalk.http.answer import Reply, Stream, send_reply, send_stream
 from ropewalk.http.call import Call
-from ropewalk.http.decoding import from_query, read_body
+from ropewalk.http.decoding import check_headers, from_query, read_body
 from ropewalk.http.errors import ErrorCode, HttpError, http_error, invalid
 from ropewalk.http.hosts import Hosts
 from ropewalk.http.identity.authentication import StoredIdentities
 from ropewalk.http.identity.identity import EVERY_TENANT, Authenticate, Identity, Payloads, Role
 from ropewalk.http.identity.origin import check_origin
-from ropewalk.http.request import Disconnected, Receive, Request, Scope, Send
+from ropewalk.http.request import Disconnected, Message, Receive, Request, Scope, Send
 from ropewalk.http.routes import ALL_ROUTES
 from ropewalk.http.routing import Access, Route, Router
 from ropewalk.http.service import Service
@@ -104,8 +104,9 @@ class Serve:
             headers = {**_headers(request), **refusal.headers}
             if refusal.code is ErrorCode.PAYLOAD_TOO_LARGE:
                 headers["Connection"] = "close"  # the rest of the body is not read
-            reply = refusal.body(request.id)
-            await _send_refusal(sending, reply, refusal.code.status, headers, head=request.method == "HEAD")
+            to_client = _then_discard(request, sending) if "Connection" in headers else sending
+            reply = Reply(refusal.body(request.id), refusal.code.status)
+            await send_reply(to_client, reply, headers, head=request.method == "HEAD")
         finally:
             self._log_access(request, status, self.service.runtime.monotonic() - began)
 
@@ -132,6 +133,7 @@ class Serve:
         check_origin(request)
         headers = self.service.rates.take(identity)
         tenant = _tenant(request, identity)
+        check_headers(request, route.headers)
         query = from_query(request.query, route.query)
         body = None if route.body is None else await read_body(request, route.body)
         call = Call(request, self.service, identity, tenant, params, body, query)
@@ -191,8 +193,18 @@ class Serve:
         return refusal
 
 
-async def _send_refusal(send: Send, body: object, status: int, headers: Mapping[str, str], *, head: bool) -> None:
-    await send_reply(send, Reply(body, status), headers, head=head)
+def _then_discard(request: Request, send: Send) -> Send:
+    """Sends an answer, and ends it only when what still comes of the request was read: the connection closes then."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        await request.discard()
+        await send({"type": "http.response.body", "body": b""})
+
+    return sending
 
 
 def _with_headers(answer: object, headers: Mapping[str, str]) -> object:

@@ -16,7 +16,7 @@ from ropewalk.http.routing import Routes
 routes = Routes("events")
 
 
-@routes.get("/events", role=Role.READ)
+@routes.get("/events", role=Role.READ, media_type="text/event-stream")
 async def stream_events(call: Call[None, EventQuery]) -> Stream:
     """Stream events as they happen, as server-sent events.
 

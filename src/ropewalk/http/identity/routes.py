@@ -99,7 +99,7 @@ async def who_am_i(call: Call[None, NoQuery]) -> Me:
     "/session",
     role=Access.PUBLIC,
     statuses=(201,),
-    errors=(ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN),
+    errors=(ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.QUOTA_EXCEEDED, ErrorCode.UNSUPPORTED),
     example={"token": "rw_0123456789abcdef_…"},
 )
 async def log_in(call: Call[Login, NoQuery]) -> Reply[Me]:

@@ -13,6 +13,7 @@ from ropewalk.http.errors import APIError
 from ropewalk.http.wire import (
     Attempts,
     Duration,
+    DurationAboveZero,
     ErrorCategory,
     Ids,
     JobState,
@@ -84,7 +85,7 @@ class JobSubmission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     delay: Duration | UnsetType = UNSET
     scheduled_at: Timestamp | UnsetType = UNSET
     """Wins over `delay`."""
-    timeout: Duration | UnsetType = UNSET
+    timeout: DurationAboveZero | UnsetType = UNSET
     """For each attempt."""
     max_attempts: Attempts | UnsetType = UNSET
     backoff: BackoffSpec | UnsetType = UNSET

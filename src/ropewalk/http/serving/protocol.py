@@ -35,6 +35,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether the client has sent anything of a request."""
         self._in_head = True
         """Whether the URL and the headers of a request are not complete yet."""
+        self._completed = False
+        """Whether a request ended in the bytes that came last, which are then not those of a head alone."""
         self._head_bytes = 0
         self._header_bytes = 0
         self._refusal: tuple[str, str] | None = None
@@ -50,8 +52,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._timer is None and self._in_head:
             self._start_timer()
+        self._completed = False
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing():
+        if not self._in_head or self._completed or self.transport.is_closing():
             return
         self._head_bytes += len(data)  # the head has no end yet: all of this belongs to it
         if self._head_bytes > _HEAD_BYTES_MAX:
@@ -80,7 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._in_head = True
+        self._in_head = self._completed = True
 
     def send_400_response(self, msg: str) -> None:
         """Answers a request that cannot be parsed, in the shape of every other failure."""
