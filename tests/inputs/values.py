@@ -131,6 +131,7 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     # ── whole numbers ──
     "limit": (*POSITIVE, 1001),
     "failure_counts.limit": POSITIVE,
+    "if_rev": POSITIVE_OR_NONE,
     "nodes_max": (*WHOLE, -1),
     "upcoming": (*WHOLE, -1, 1001),
     "slices": (*POSITIVE, 1001),

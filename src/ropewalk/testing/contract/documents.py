@@ -277,7 +277,7 @@ class DocumentContract(Contract):
 
 @needs(DOCUMENTS)
 class DocumentListContract(Contract):
-    """Documents are listed in the order in which they were created, whatever happens to them later."""
+    """B1: documents are listed in the order in which they were created, whatever happens to them later."""
 
     async def test_a_list_is_in_order_of_creation(self, bench: Bench) -> None:
         await bench.store.write_documents([a_write(each) for each in "cab"])
