@@ -7,46 +7,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.jobs.states import State
-from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant
 from ropewalk.http.call import Call
 from ropewalk.http.errors import ErrorCode, HttpError, not_found
 from ropewalk.http.identity.identity import Identity
 from ropewalk.http.remote_workers.shapes import Cancellation, HandlerCall, Loss
-from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.leases import Holder, WorkerCard
-
-_PAGE = 1000
-
-
-class HeldJobs(Struct, frozen=True, kw_only=True):
-    """A worker and the jobs whose leases it holds, as they were at one moment."""
-
-    now: Instant
-    card: WorkerCard | None
-    jobs: list[JobRecord]
-
-
-async def held_jobs(store: Store, owner: str) -> HeldJobs:
-    """Reads the card of a worker and the jobs that it holds."""
-    now = await store.clock()
-    card = next((each for each in await store.workers() if each.id == owner), None)
-    jobs: list[JobRecord] = []
-    for tenant in () if card is None else card.tenants or ():
-        cursor: str | None = None
-        while True:
-            running = Filter(states=(State.RUNNING,))
-            page = await store.search(tenant, running, order=Order.CREATED_ASC, cursor=cursor, limit=_PAGE)
-            jobs += [job for job in page.jobs if job.owner == owner]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-    return HeldJobs(now=now, card=card, jobs=jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +63,7 @@ async def held_by(call: Call[Any, Any], worker_id: str) -> Held:
     registered."""
     if worker_id.rpartition(".")[0] != owner_prefix(call.identity):
         raise not_found()
-    read = await held_jobs(call.store, worker_id)
+    read = await call.store.held(worker_id)
     if read.card is None:
         raise not_found()
     return Held(read.now, read.card, {job.id: job for job in read.jobs})
