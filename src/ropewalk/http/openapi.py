@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from ropewalk.http.answer import VERSION
 from ropewalk.http.decoding import HEADER_CHARS_MAX, may_be_left_out
 from ropewalk.http.errors import APIError, ErrorCode
+from ropewalk.http.identity.identity import Role
 from ropewalk.http.routes import ALL_ROUTES
 from ropewalk.http.routing import NO_JSON, Access, Route
 from ropewalk.http.wire import Name
@@ -128,7 +129,7 @@ def _errors(route: Route) -> set[ErrorCode]:
     codes = {*_COMMON, *route.errors}
     if route.needs is not Access.PUBLIC:
         codes.update(_IDENTIFIED)
-    if route.params:
+    if route.params or route.needs is Role.WORK:  # a worker that the store does not know has to register anew
         codes.add(ErrorCode.NOT_FOUND)
     if route.body is not None:
         codes.update({ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE})
