@@ -125,7 +125,7 @@ def _renewal(service: Service, held: Held, lease: HeldLease, job: JobRecord) -> 
         progress=None if progress is None else Progress(progress.percent, message, 0),
         lines=tuple(
             LogLine(
-                position=line.position,
+                position=int(line.position),
                 attempt=job.attempt,
                 at=held.now - to_span(seconds(line.ago, "ago"), "ago"),
                 level=_LEVELS[line.level],

@@ -76,7 +76,7 @@ class LogLevel(StrEnum):
 
 
 class WorkerLogLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    position: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    position: Annotated[int, Meta(ge=1, le=2**31 - 1)] | Annotated[float, Meta(ge=1, le=2**31 - 1, multiple_of=1)]
     """The place of the line among those of this attempt, from 1. A line that is sent twice is kept once."""
     message: Text
     level: LogLevel = LogLevel.INFO
