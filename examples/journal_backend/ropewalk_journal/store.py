@@ -170,8 +170,8 @@ class JournalStore(Store, LogStore, DiagnosisStore):
     async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
         return await self._look(lambda memory: memory.search(tenant, wanted, order=order, cursor=cursor, limit=limit))
 
-    async def count(self, tenant: str, wanted: Filter) -> int:
-        return await self._look(lambda memory: memory.count(tenant, wanted))
+    async def count(self, tenant: str, wanted: Filter, *, limit: int | None = None) -> int:
+        return await self._look(lambda memory: memory.count(tenant, wanted, limit=limit))
 
     async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
         return await self._look(lambda memory: memory.history(tenant, job_id))

@@ -18,7 +18,7 @@ from ropewalk.domain.jobs.quarantine import must_start_at_once
 from tests.backends.postgres.conftest import OpenStore
 from tests.domain.records import a_job
 
-PARTS = {"next_seq", "one_column", "search_completed"}
+PARTS = {"next_seq", "one_column", "search_completed", "search_limit"}
 """Parts of statements that have no placeholder of their own."""
 PLACEHOLDER = re.compile(r"\{[a-z]+\}")
 """A statement with one is put together before it is sent."""

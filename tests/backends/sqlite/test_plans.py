@@ -193,6 +193,68 @@ def test_a_search_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter,
     assert plan(db, query.page(Order.CREATED_DESC, None, 10), query.values) == used
 
 
+DUE = "SEARCH job USING INDEX job_due (run_at{}?)"
+ENDED = "SEARCH job USING INDEX job_finished (status=?{})"
+EVERY_READY = "SCAN job USING INDEX job_ready"
+EVERY_LEASE = "SCAN job USING INDEX job_lease"
+
+
+@pytest.mark.parametrize("limit", [None, 10])
+@pytest.mark.parametrize(
+    ("wanted", "used"),
+    [
+        (Filter(), "SCAN job USING INDEX job_by_id"),
+        (Filter(workflow_id="w"), "SEARCH job USING INDEX job_by_workflow (workflow_id=?)"),
+        (Filter(correlation_id="c"), "SEARCH job USING INDEX job_by_correlation (correlation_id=?)"),
+        (Filter(states=(State.SCHEDULED,)), f"{DUE.format('<')}\n{EVERY_READY}"),
+        (Filter(states=(State.DELAYED,)), f"{DUE.format('>')}\n{EVERY_READY}"),
+        (Filter(states=(State.PENDING,)), f"SCAN job USING INDEX job_waiting\n{EVERY_READY}"),
+        (Filter(states=(State.RUNNING,)), EVERY_LEASE),
+        (Filter(states=(State.FAILED, State.DEAD_LETTER)), ENDED.format("")),
+        (Filter(states=(State.FAILED,), types=("a",)), ENDED.format(" AND type=?")),
+        (Filter(states=(State.RETRYING, State.FAILED)), f"{DUE.format('>')}\n{EVERY_READY}\n{ENDED.format('')}"),
+        (
+            Filter(types=("a",)),
+            f"SCAN job USING INDEX job_waiting\n{EVERY_READY}\n{EVERY_LEASE}\n{ENDED.format(' AND type=?')}",
+        ),
+    ],
+)
+def test_a_count_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter, used: str, limit: int | None) -> None:
+    query = Query(SQL, "default", wanted, now=0)
+    statement = query.count(limit)
+    assert plan(db, statement, query.values) == used
+
+
+@pytest.mark.parametrize("wanted", [Filter(), Filter(queues=("q",)), Filter(states=(State.COMPLETED,))])
+def test_a_count_costs_no_more_than_up_to_its_limit(db: sqlite.Connection, wanted: Filter) -> None:
+    """Told by the instructions of SQLite's machine: among 20 000 jobs a count up to 100 takes as many as among 200."""
+    few = _instructions(db, wanted, jobs=200)
+    assert few == pytest.approx(_instructions(db, wanted, jobs=20_000), rel=0.1)
+
+
+def _instructions(db: sqlite.Connection, wanted: Filter, *, jobs: int) -> int:
+    """How many a count up to 100 of so many finished jobs takes."""
+    columns = "id, tenant, type, queue, stage, lane, status, priority, prio_key, time_key, created_at, run_at"
+    numbers = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT ?)"
+    db.execute("DELETE FROM job")
+    db.execute(
+        f"INSERT INTO job ({columns}, updated_at, flags, max_crashes, format, input) {numbers} "
+        "SELECT 'job-' || n, 'default', 't', 'q', 3, 1, 'completed', 0, 0, 0, n, n, n, 0, 3, 1, x'7b7d' FROM n",
+        (jobs,),
+    )
+    query = Query(SQL, "default", wanted, now=0)
+    statement, steps = query.count(100), 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    db.set_progress_handler(step, 1)
+    assert db.execute(statement, query.values).fetchone() == (100,)
+    db.set_progress_handler(None, 0)
+    return steps
+
+
 async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore) -> None:
     """What a plain job costs: its row, its id, and one entry; three while it is delayed."""
     await submit(store, plain("a"))

@@ -49,9 +49,9 @@ class MemoryReading:
             now = self._runtime.now()
             return search(self._tables, tenant, wanted, order=order, cursor=cursor, limit=limit, now=now)
 
-    async def count(self, tenant: str, wanted: Filter) -> int:
+    async def count(self, tenant: str, wanted: Filter, *, limit: int | None = None) -> int:
         with self._lock:
-            return count(self._tables, tenant, wanted, self._runtime.now())
+            return count(self._tables, tenant, wanted, limit, self._runtime.now())
 
     async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
         with self._lock:
@@ -102,8 +102,9 @@ def search(
     return Page(now=now, jobs=[copied(job) for job in page], next_cursor=next_cursor)
 
 
-def count(tables: Tables, tenant: str, wanted: Filter, now: Instant) -> int:
-    return sum(matches(job, wanted, now) for job in tables.tenants.get(tenant, {}).values())
+def count(tables: Tables, tenant: str, wanted: Filter, limit: int | None, now: Instant) -> int:
+    found = (1 for job in tables.tenants.get(tenant, {}).values() if matches(job, wanted, now))
+    return sum(islice(found, limit))
 
 
 def history(tables: Tables, tenant: str, job_id: str, now: Instant) -> StoredHistory | None:

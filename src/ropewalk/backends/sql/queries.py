@@ -40,11 +40,14 @@ from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistor
 
 T = TypeVar("T")
 
+_WAITING_STATES: Final[dict[State, str]] = {
+    State.PENDING: "unmet > 0",
+    State.SCHEDULED: "unmet = 0 AND run_at <= :now",
+    State.RETRYING: "unmet = 0 AND run_at > :now AND last_move = 'retry'",
+    State.DELAYED: "unmet = 0 AND run_at > :now AND last_move <> 'retry'",
+}
 _STATES: Final[dict[State, str]] = {
-    State.PENDING: "stage < 2 AND unmet > 0",
-    State.SCHEDULED: "stage < 2 AND unmet = 0 AND run_at <= :now",
-    State.RETRYING: "stage < 2 AND unmet = 0 AND run_at > :now AND last_move = 'retry'",
-    State.DELAYED: "stage < 2 AND unmet = 0 AND run_at > :now AND last_move <> 'retry'",
+    **{state: f"stage < 2 AND {condition}" for state, condition in _WAITING_STATES.items()},
     # Few among many: by their own index, instead of walking past everything else.
     State.RUNNING: "seq IN (SELECT seq FROM job WHERE stage = 2)",
     State.COMPLETED: "stage = 3 AND {completed}",
@@ -93,11 +96,10 @@ class Query:
             "error_code": sql.search_error.format(field="code"),
         }
         self.values: dict[str, SqlValue] = {"tenant": tenant, "now": now}
+        self._wanted = wanted
         self._where = ["tenant = :tenant"]
         if tenant != DEFAULT_TENANT and not any(getattr(wanted, field) for field in _SELECTIVE):
             self._where.append("tenant <> 'default'")  # lets the index by tenant be used: it leaves out the default one
-        if wanted.states is not None:
-            self._add(_any_of(f"({_STATES[state]})" for state in wanted.states))
         for field, column in _ONE_OF.items():
             self._one_of(field, column, getattr(wanted, field))
         for field, condition in _COMPARED.items():
@@ -108,9 +110,19 @@ class Query:
             names = {"name": f"tag_{number}", "value": f"tag_value_{number}"}
             self._add(sql.search_tag.format(**names), **{names["name"]: name, names["value"]: value})
 
-    def count(self) -> str:
-        """Returns the query for the number of jobs."""
-        return f"SELECT count(*) FROM job WHERE {self._conditions()}"  # noqa: S608  every condition is one of ours
+    def count(self, limit: int | None) -> str:
+        """Returns the query for the number of jobs, which stops at `limit`.
+
+        It looks at one stage after another, so that each is found by its own indexes.
+        """
+        found = " UNION ALL ".join(
+            f"SELECT 1 AS one FROM job WHERE {self._conditions(stage)}"  # noqa: S608  every condition is one of ours
+            for stage in self._stages()
+        )
+        if limit is None:
+            return f"SELECT count(*) FROM ({found or _NOTHING}) AS found"  # noqa: S608  likewise
+        self.values["limit"] = limit
+        return f"SELECT count(*) FROM ({found or _NOTHING} LIMIT {self._sql.search_limit}) AS found"  # noqa: S608  likewise
 
     def page(self, order: Order, after: Position | None, limit: int) -> str:
         """Returns the query for the seqs of the next jobs, which it selects as one JSON array."""
@@ -118,6 +130,8 @@ class Query:
         if after is not None:
             self._add(passed, after_value=after[0], after_seq=after[1])
         self.values["limit"] = limit
+        if self._wanted.states is not None:
+            self._add(_any_of(f"({_STATES[state]})" for state in self._wanted.states))
         return self._sql.search_page.format(conditions=self._conditions(), order=by)
 
     def _one_of(self, field: str, column: str, values: tuple[str | int, ...] | None) -> None:
@@ -129,8 +143,34 @@ class Query:
         self._where.append(condition.format(**self._parts))
         self.values.update(values)
 
-    def _conditions(self) -> str:
-        return " AND ".join(self._where)
+    def _stages(self) -> list[str]:
+        """Returns the condition of each stage in which a job may match; one that is always true if all may."""
+        states = self._wanted.states
+        if states is None:
+            by_type = self._sql.search_ended_by_type
+            return [*_STAGES, by_type] if by_type and self._wanted.types is not None else ["TRUE"]
+        waiting = _any_of(f"({condition})" for state, condition in _WAITING_STATES.items() if state in states)
+        ended = [state for state in _FINISHED_STATES if state in states]
+        return [
+            *(f"{stage} AND {waiting}" for stage in _STAGES[:2] if not _WAITING_STATES.keys().isdisjoint(states)),
+            *_STAGES[2:] * (State.RUNNING in states),
+            *([_ended(ended)] if ended else []),
+        ]
+
+    def _conditions(self, *more: str) -> str:
+        return " AND ".join([*more, *self._where])
+
+
+_STAGES: Final = ("stage = 0", "stage = 1", "stage = 2")
+_FINISHED_STATES: Final = (State.COMPLETED, State.FAILED, State.DEAD_LETTER, State.CANCELLED)
+"""The states that are stored as they are."""
+_NOTHING: Final = "SELECT 1 AS one FROM job WHERE FALSE"
+
+
+def _ended(states: Iterable[State]) -> str:
+    """Returns the condition for jobs that have ended so, in the form that lets the index of finished jobs be used."""
+    named = ", ".join(f"'{state.value}'" for state in states)
+    return f"stage = 3 AND status IN ({named})"
 
 
 def _any_of(conditions: Iterable[str]) -> str:
@@ -166,8 +206,8 @@ class SqlReading(ABC):
     async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
         return await self._read(lambda tx: search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
 
-    async def count(self, tenant: str, wanted: Filter) -> int:
-        return await self._read(lambda tx: count(tx, tenant, wanted))
+    async def count(self, tenant: str, wanted: Filter, *, limit: int | None = None) -> int:
+        return await self._read(lambda tx: count(tx, tenant, wanted, limit))
 
     async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
         return await self._read(lambda tx: history(tx, tenant, job_id))
@@ -226,9 +266,9 @@ def _cursor_behind(tx: Tx, last: JobRecord, order: Order) -> str | None:
             return encode_cursor(order, (STORED_MAX, STORED_MAX))
 
 
-def count(tx: Tx, tenant: str, wanted: Filter) -> int:
+def count(tx: Tx, tenant: str, wanted: Filter, limit: int | None) -> int:
     query = Query(tx.sql, tenant, wanted, tx.now)
-    found: int = tx.value(query.count(), query.values)
+    found: int = tx.value(query.count(limit), query.values)
     return found
 
 

@@ -144,6 +144,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     ahead_of: str
     change_marks: str
     search_page: str
+    search_limit: str
+    search_ended_by_type: str = ""
+    """The condition for finished jobs with which they are found by their type, if an index can do that."""
     search_one_of: str
     search_tag: str
     search_error: str

@@ -87,10 +87,16 @@ class QueryOperations(TenantOperations):
         page = await (await self._store()).search(self._tenant, domain_filter, order=order, cursor=cursor, limit=limit)
         return SearchPage([self._describe.job(job, page.now) for job in page.jobs], page.next_cursor)
 
-    async def count(self, wanted: Filter | None = None) -> int:
-        """Return the number of jobs that match a filter."""
+    async def count(self, wanted: Filter | None = None, *, limit: int | None = None) -> int:
+        """Return the number of jobs that match a filter, or `limit` if there are at least so many.
+
+        With a limit the cost does not grow with the number of jobs beyond it.
+
+        >>> found = await app.count(Filter(types="mail"), limit=10_001)    # 10 001 means: more than 10 000
+        """
         domain_filter = in_domain(wanted)
-        return await (await self._store()).count(self._tenant, domain_filter)
+        checks.positive_or_none(limit, "limit")
+        return await (await self._store()).count(self._tenant, domain_filter, limit=limit)
 
     async def history(self, job_id: str) -> list[HistoryInfo]:
         """Return everything that happened to the job, without gaps. Raises NotFound."""

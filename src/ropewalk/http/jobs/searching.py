@@ -134,7 +134,7 @@ async def _found(call: Call[Any, Any], asked: JobSearch, *, with_total: bool) ->
     bound_to = (call.tenant, wanted, order)
     cursor = unseal(asked.cursor, *bound_to)
     page = await call.store.search(call.tenant, wanted, order=order, cursor=cursor, limit=int(asked.limit))
-    total = await call.store.count(call.tenant, wanted) if with_total else None
+    total = await call.store.count(call.tenant, wanted, limit=COUNTED_MAX + 1) if with_total else None
     view = JobView.of(call.service, call.identity)
     following = seal(page.next_cursor, *bound_to)
     return JobSearchResult(

@@ -64,8 +64,9 @@ class Reading(Protocol):
         added and deleted."""
         ...
 
-    async def count(self, tenant: str, wanted: Filter) -> int:
-        """Returns the number of jobs for which domain.search.matches is true."""
+    async def count(self, tenant: str, wanted: Filter, *, limit: int | None = None) -> int:
+        """Returns the number of jobs for which domain.search.matches is true. It counts up to `limit` and looks at no
+        more jobs when it has found so many."""
         ...
 
     async def history(self, tenant: str, job_id: str) -> StoredHistory | None:

@@ -280,6 +280,7 @@ class StoreMachine(WorkflowRules, ScheduleRules):
         if cursor is not None:
             self.stores.page(tenant, wanted, order=order, limit=limit, cursor=cursor)
         self.stores.ask(lambda store: store.count(tenant, wanted))
+        self.stores.ask(lambda store: store.count(tenant, wanted, limit=limit))
 
     @precondition(WorkflowRules.some_job)
     @rule(which=picks)

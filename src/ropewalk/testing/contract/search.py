@@ -63,6 +63,8 @@ class SearchContract(Contract):
         assert page.jobs == [job for job in jobs if job.id in expected]
         assert (page.next_cursor, page.now) == (None, bench.runtime.now())
         assert await bench.store.count("default", wanted) == len(expected)
+        for limit in range(1, len(expected) + 2):
+            assert await bench.store.count("default", wanted, limit=limit) == min(limit, len(expected))
 
     async def test_time_alone_moves_a_job_from_state_to_state(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=SECOND)

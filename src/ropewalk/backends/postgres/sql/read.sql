@@ -125,6 +125,9 @@ SELECT 0, control FROM meta
 -- name: search_page
 SELECT coalesce(json_agg(seq), '[]') FROM (SELECT seq FROM job WHERE {conditions} ORDER BY {order} LIMIT :limit) AS page
 
+-- name: search_limit
+:limit
+
 -- name: search_one_of
 ({column})::text IN (SELECT value FROM json_array_elements_text(:{field}))
 

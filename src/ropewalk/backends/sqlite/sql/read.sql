@@ -105,6 +105,12 @@ SELECT data_version, (SELECT control FROM meta) FROM pragma_data_version
 -- name: search_page
 SELECT json_group_array(seq) FROM (SELECT seq FROM job WHERE {conditions} ORDER BY {order} LIMIT :limit + 0)
 
+-- name: search_limit
+:limit + 0
+
+-- name: search_ended_by_type
+stage = 3 AND status IN ('completed', 'failed', 'dead_letter', 'cancelled')
+
 -- name: search_one_of
 {column} IN (SELECT value FROM json_each(:{field}))
 
