@@ -32,33 +32,33 @@ class Service:
 
     def __init__(self, app: App) -> None:
         self.app: Final = app
-        self.core: Final[AppState] = app._app_state  # the service is a part of this package, beside the client
-        self.describe: Final = Describer(self.core.registry, self.core.codec, self.core.secret_keys)
-        self.tokens: Final = Tokens(self.core)
-        self.sessions: Final = Sessions(self.core, self.tokens)
-        self.guesses: Final = Guesses(self.core.runtime)
-        self.rates: Final = RequestRates(self.core.runtime)
-        self.audit: Final = Audit(self.core)
-        self.feed: Final = Feed(self.core)
-        self.watcher: Final = Watcher(self.core)
+        self.app_state: Final[AppState] = app._app_state  # the service is a part of this package, beside the client
+        self.describe: Final = Describer(self.app_state.registry, self.app_state.codec, self.app_state.secret_keys)
+        self.tokens: Final = Tokens(self.app_state)
+        self.sessions: Final = Sessions(self.app_state, self.tokens)
+        self.guesses: Final = Guesses(self.app_state.runtime)
+        self.rates: Final = RequestRates(self.app_state.runtime)
+        self.audit: Final = Audit(self.app_state)
+        self.feed: Final = Feed(self.app_state)
+        self.watcher: Final = Watcher(self.app_state)
         self.authenticate: Authenticate | None = None
         """Finds out who sends a request; the application sets it."""
-        in_process = self.core.store.durability is Durability.D0
-        self.claim_lines: Final = ClaimLines(self.core.runtime, in_process=in_process)
+        in_process = self.app_state.store.durability is Durability.D0
+        self.claim_lines: Final = ClaimLines(self.app_state.runtime, in_process=in_process)
         self.draining: Final = asyncio.Event()
         """Set when the server stops: waits and streams end then."""
 
     @property
     def store(self) -> Store:
-        return self.core.store
+        return self.app_state.store
 
     @property
     def registry(self) -> Registry:
-        return self.core.registry
+        return self.app_state.registry
 
     @property
     def runtime(self) -> Runtime:
-        return self.core.runtime
+        return self.app_state.runtime
 
     def client(self, tenant: str) -> StoreClient:
         """The verbs of the library, for the jobs of a tenant."""
@@ -79,5 +79,5 @@ class Service:
 
     async def open(self) -> None:
         """Opens the store if nobody has."""
-        if not self.core.is_open:
-            await self.core.open()
+        if not self.app_state.is_open:
+            await self.app_state.open()

@@ -33,9 +33,9 @@ _STATES: Final = {
 class Feed:
     """The events of this process. Nothing is listened to while nobody reads."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
-        self.server_id: Final = core.runtime.token()
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
+        self.server_id: Final = app_state.runtime.token()
         self._count = 0
         self._kept: deque[tuple[int, StreamedEvent]] = deque(maxlen=KEPT_MAX)
         self._readers: set[Reader] = set()
@@ -64,7 +64,7 @@ class Feed:
             self._listening = None
 
     async def _listen(self) -> None:
-        async for event in self._core.events.stream():
+        async for event in self._app_state.events.stream():
             self._count += 1
             streamed = _streamed(event)
             self._kept.append((self._count, streamed))

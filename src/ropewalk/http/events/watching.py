@@ -42,8 +42,8 @@ _KINDS: Final = {
 class Watcher:
     """Reads what is watched, and tells each stream what it has not seen."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
         self._watches: dict[Watched, set[_Watch]] = {}
         self._hinted = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -79,7 +79,7 @@ class Watcher:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._hinted.set)
 
-        unsubscribe = self._core.store.notifier.subscribe(hear)
+        unsubscribe = self._app_state.store.notifier.subscribe(hear)
         try:
             while True:
                 with suppress(TimeoutError):
@@ -100,13 +100,15 @@ class Watcher:
             else:
                 await self._read_members(tenant, kind, name)
         for tenant, ids in by_tenant.items():
-            snapshot = await self._core.store.get(tenant, ids)
+            snapshot = await self._app_state.store.get(tenant, ids)
             for job in snapshot.jobs.values():
                 self._tell((tenant, "job", job.id), job, snapshot.now)
 
     async def _read_members(self, tenant: str, kind: Kind, name: str) -> None:
         wanted = Filter(group_id=name) if kind == "group" else Filter(workflow_id=name)
-        page = await self._core.store.search(tenant, wanted, order=Order.UPDATED_DESC, cursor=None, limit=READ_AT_MOST)
+        page = await self._app_state.store.search(
+            tenant, wanted, order=Order.UPDATED_DESC, cursor=None, limit=READ_AT_MOST
+        )
         for job in reversed(page.jobs):
             self._tell((tenant, kind, name), job, page.now)
 

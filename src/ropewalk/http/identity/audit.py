@@ -40,14 +40,14 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 class Audit:
     """Appends to the audit and reads it. A store without documents has no audit."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
 
     async def begin(self, request: Request, operation: str, identity: Identity, tenant: str, reason: str | None) -> Act:
         """Writes that somebody is about to act. Raises the store's errors: what cannot be recorded is not done."""
-        documents = DOCUMENTS.if_declared(self._core.store)
+        documents = DOCUMENTS.if_declared(self._app_state.store)
         entry = AuditEntry(
-            at=await self._core.store.clock(),
+            at=await self._app_state.store.clock(),
             request_id=request.id,
             subject=identity.subject,
             operation=operation,
@@ -57,14 +57,14 @@ class Audit:
             outcome=BEGUN,
             reason=reason,
         )
-        act = Act(self._core, self._core.runtime.new_id(), entry)
+        act = Act(self._app_state, self._app_state.runtime.new_id(), entry)
         if documents is not None:
             await documents.write_documents([act.write()])
         return act
 
     async def page(self, tenant: str | None, subject: str | None, cursor: str | None, limit: int) -> DocumentPage:
         """Entries of a tenant, or of all, newest first."""
-        return await DOCUMENTS.of(self._core.store).list_documents(
+        return await DOCUMENTS.of(self._app_state.store).list_documents(
             KIND, tenant=tenant, topic=subject, newest_first=True, cursor=cursor, limit=limit
         )
 
@@ -72,8 +72,8 @@ class Audit:
 class Act:
     """An entry whose outcome is not known yet."""
 
-    def __init__(self, core: AppState, entry_id: str, entry: AuditEntry) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState, entry_id: str, entry: AuditEntry) -> None:
+        self._app_state = app_state
         self._id = entry_id
         self._entry = entry
 
@@ -89,11 +89,11 @@ class Act:
 
     async def end(self, status: int) -> None:
         """Completes the entry. The act is done, so that a store which is away changes nothing about the answer."""
-        documents = DOCUMENTS.if_declared(self._core.store)
+        documents = DOCUMENTS.if_declared(self._app_state.store)
         if documents is None:
             return
         self._entry = structs.replace(self._entry, outcome=str(status))
         try:
             await documents.write_documents([self.write()])
         except RopewalkError as error:
-            self._core.events.report(error, "audit")
+            self._app_state.events.report(error, "audit")

@@ -37,18 +37,18 @@ class Session(Struct, frozen=True, kw_only=True):
 class Sessions:
     """The sessions in a store. Each ends with its token."""
 
-    def __init__(self, core: AppState, tokens: Tokens) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState, tokens: Tokens) -> None:
+        self._app_state = app_state
         self._tokens = tokens
 
     @property
     def _documents(self) -> DocumentStore:
-        return DOCUMENTS.of(self._core.store)
+        return DOCUMENTS.of(self._app_state.store)
 
     async def begin(self, token: Token) -> str:
         """Keeps a new session, and returns the secret that its cookie carries."""
         secret = secrets.token_urlsafe(32)
-        body = msgspec.json.encode(Session(token_id=token.id, created_at=await self._core.store.clock()))
+        body = msgspec.json.encode(Session(token_id=token.id, created_at=await self._app_state.store.clock()))
         write = DocumentWrite(kind=KIND, id=_id_of(secret), tenant=token.tenant, body=body, expires_in_us=IDLE_US)
         await self._documents.write_documents([write])
         return secret
@@ -61,7 +61,7 @@ class Sessions:
         secret = _cookie(request)
         if secret is None:
             return None
-        await self._core.open()
+        await self._app_state.open()
         session_id = _id_of(secret)
         document = (await self._documents.read_documents(KIND, [session_id])).get(session_id)
         if document is None:
@@ -70,7 +70,7 @@ class Sessions:
         token = await self._tokens.get(session.token_id)
         if token is None:
             return None
-        now = await self._core.store.clock()
+        now = await self._app_state.store.clock()
         if now - session.created_at >= LIFE_US:
             return None
         await self._prolong(document, session, now)
@@ -93,7 +93,7 @@ class Sessions:
         try:
             await self._documents.write_documents([write])
         except RopewalkError as error:
-            self._core.events.report(error, "session")
+            self._app_state.events.report(error, "session")
 
 
 def set_cookie(request: Request, secret: str | None) -> str:

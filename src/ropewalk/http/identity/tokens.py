@@ -67,8 +67,8 @@ class Token(Struct, frozen=True, kw_only=True):
 class Tokens:
     """The tokens in a store. Each is read at most once a second."""
 
-    def __init__(self, core: AppState) -> None:
-        self._core = core
+    def __init__(self, app_state: AppState) -> None:
+        self._app_state = app_state
         self._known: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
         self._noted: OrderedDict[str, float] = OrderedDict()
         """When this server last recorded that a token was used, by the monotonic clock: asking the store for its time
@@ -76,12 +76,12 @@ class Tokens:
 
     @property
     def _documents(self) -> DocumentStore:
-        return DOCUMENTS.of(self._core.store)
+        return DOCUMENTS.of(self._app_state.store)
 
     async def create(self, token: Token) -> tuple[Token, str]:
         """Keeps a new token; its id, secret and times are made here. Returns it with the text that a client sends."""
-        await self._core.open()
-        now = await self._core.store.clock()
+        await self._app_state.open()
+        now = await self._app_state.store.clock()
         secret = secrets.token_urlsafe(SECRET_BYTES)
         token_id = secrets.token_hex(8)
         made = structs.replace(token, id=token_id, secret_hash=_hash(secret), created_at=now)
@@ -113,11 +113,11 @@ class Tokens:
         """A valid token by its id, as it was at most a second ago. To look at a token is no use of it."""
         if not _ID.fullmatch(token_id):
             return None
-        now = self._core.runtime.monotonic()
+        now = self._app_state.runtime.monotonic()
         known = self._known.get(token_id)
         if known is not None and now - known[0] < CACHED_SECONDS:
             return known[1]
-        await self._core.open()
+        await self._app_state.open()
         document = await self._read(token_id)
         token = None if document is None else decoded(document)
         self._known[token_id] = (now, token)
@@ -129,7 +129,7 @@ class Tokens:
     async def note_use(self, token: Token) -> None:
         """Records that somebody proved to have a token, at most once a minute. That it cannot be written does not stop
         the request."""
-        monotonic = self._core.runtime.monotonic()
+        monotonic = self._app_state.runtime.monotonic()
         if monotonic - self._noted.get(token.id, -math.inf) < USE_NOTED_EVERY_US / SECOND:
             return
         self._noted[token.id] = monotonic
@@ -137,11 +137,11 @@ class Tokens:
         if len(self._noted) > CACHED_MAX:
             self._noted.popitem(last=False)
         try:
-            now, document = await self._core.store.clock(), await self._read(token.id)
+            now, document = await self._app_state.store.clock(), await self._read(token.id)
             if document is not None and now - (token.last_used_at or 0) >= USE_NOTED_EVERY_US:
                 await self._documents.write_documents([_used(document, now)])
         except RopewalkError as error:
-            self._core.events.report(error, "token")
+            self._app_state.events.report(error, "token")
 
     async def revoke(self, token_id: str) -> bool:
         """Deletes a token. Other servers accept it for at most another second."""

@@ -211,7 +211,7 @@ async def fail_job(call: Call[Failure, NoQuery]) -> JobStatus:
 async def send_signal(call: Call[Signal, NoQuery]) -> SignalResult:
     """Send a signal to a job that waits for it, or will."""
     await find(call)
-    value = call.service.core.codec.decode(msgspec.json.encode(call.body.value), Any)
+    value = call.service.app_state.codec.decode(msgspec.json.encode(call.body.value), Any)
     signal_id = None if call.body.id is UNSET else call.body.id
     answer = await call.client.signal(call.id, call.body.name, value, id=signal_id)
     status = SignalStatus.KEPT if answer is SignalAnswer.KEPT else SignalStatus(answer.value.upper())
@@ -299,4 +299,4 @@ def _decoded_output(call: Call[Completion, Any], job: JobRecord) -> object:
     registry = call.service.registry
     if call.body.output is not None and job.type in registry:
         return registry.get(job.type).decode_result(data)
-    return call.service.core.codec.decode(data, Any)
+    return call.service.app_state.codec.decode(data, Any)

@@ -158,7 +158,7 @@ async def get_logs(call: Call[None, NoQuery]) -> Logs:
                 timestamp=line.at,
                 level=line.level,
                 message=line.message,
-                fields=redacted(line.fields, tuple(call.service.core.secret_keys)),
+                fields=redacted(line.fields, tuple(call.service.app_state.secret_keys)),
                 attempt=line.attempt,
             )
             for line in lines

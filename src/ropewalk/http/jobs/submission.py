@@ -42,13 +42,13 @@ def new_job(service: Service, wanted: JobSubmission, tenant: str, *, derived_id:
     job_type = service.registry.get(wanted.type)
     try:
         payload = job_type.arguments_from_json(msgspec.json.encode(wanted.payload))
-        job = service.core.named_job(wanted.type, payload)
+        job = service.app_state.named_job(wanted.type, payload)
     except InvalidInput as error:
         raise http_error(error).within("payload") from error
     options = _options(service, wanted)
     if derived_id is not None:
         options.setdefault("id", derived_id)
-    return service.core.new_job(job, options, tenant)
+    return service.app_state.new_job(job, options, tenant)
 
 
 def check_reach(identity: Identity, new: NewJob) -> None:

@@ -57,7 +57,7 @@ async def enqueue(call: Call[JobSubmission, DryRun]) -> Reply[SubmissionResult]:
     if call.query.dry_run:
         return Reply(as_if_accepted(new, await call.store.clock()))
     try:
-        [[accepted]] = await call.service.core.submit([Submission(jobs=[new])])
+        [[accepted]] = await call.service.app_state.submit([Submission(jobs=[new])])
     except RopewalkError as error:
         raise submission_error(error) from error
     return Reply(submission_result(new, accepted), 200 if accepted.duplicate else 201)
@@ -100,11 +100,11 @@ async def _stored(call: Call[BatchSubmission, DryRun], new: Sequence[NewJob]) ->
         return [as_if_accepted(job, now) for job in new]
     if call.body.atomic:
         try:
-            [answers] = await call.service.core.submit([Submission(jobs=new)])
+            [answers] = await call.service.app_state.submit([Submission(jobs=new)])
         except RopewalkError as error:
             raise submission_error(error) from error
         return [submission_result(job, accepted) for job, accepted in zip(new, answers, strict=True)]
-    each_alone = await call.service.core.submit_each([Submission(jobs=[job]) for job in new])
+    each_alone = await call.service.app_state.submit_each([Submission(jobs=[job]) for job in new])
     return [
         submission_error(answer) if isinstance(answer, RopewalkError) else submission_result(job, answer[0])
         for job, answer in zip(new, each_alone, strict=True)

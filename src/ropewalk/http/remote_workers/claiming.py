@@ -201,11 +201,13 @@ class _WaitingClaim:
 
     def _publish(self, claimed: StoreClaimed) -> None:
         for job in claimed.jobs:
-            self._service.core.events.emit_about(job, "started")
+            self._service.app_state.events.emit_about(job, "started")
         if claimed.moved or claimed.closed or claimed.passed_over:
             consequences = Consequences(moved=claimed.moved, closed=claimed.closed, passed_over=claimed.passed_over)
-            core = self._service.core
-            publish((), store=core.store, events=core.events, runtime=core.runtime, consequences=consequences)
+            app_state = self._service.app_state
+            publish(
+                (), store=app_state.store, events=app_state.events, runtime=app_state.runtime, consequences=consequences
+            )
 
     def _may_take(self) -> _Ask:
         """Returns what the worker is registered for, as far as its token reaches now and this server knows the type."""
@@ -233,12 +235,18 @@ class _WaitingClaim:
 
 async def give_back(service: Service, owner: str, jobs: list[JobRecord]) -> None:
     """Releases leases with their attempts, because their worker never learned of them."""
-    core = service.core
+    app_state = service.app_state
     settlements = [decide(job, Released(), BUILT_IN, 0.0) for job in jobs]
-    answers = await core.store.settle(owner, settlements)
+    answers = await app_state.store.settle(owner, settlements)
     changes = [
         Change(answer.job, answer.move, None)
         for answer in answers.settled
         if answer.job is not None and answer.move is not None
     ]
-    publish(changes, store=core.store, events=core.events, runtime=core.runtime, consequences=answers.consequences)
+    publish(
+        changes,
+        store=app_state.store,
+        events=app_state.events,
+        runtime=app_state.runtime,
+        consequences=answers.consequences,
+    )

@@ -38,7 +38,7 @@ def lease_us_of(job_type: AnyJobType) -> Span:
 
 def timeout_us_of(service: Service, job: JobRecord) -> Span | None:
     """Returns how long one attempt of a job may take: by the job, its type, or the app."""
-    return job.timeout_us or _type_of(service, job.type).options.timeout_us or service.core.defaults.timeout_us
+    return job.timeout_us or _type_of(service, job.type).options.timeout_us or service.app_state.defaults.timeout_us
 
 
 def lease_us(service: Service, job: JobRecord) -> Span:

@@ -93,14 +93,16 @@ def child(call: Call[Any, Any], parent: JobRecord, wanted: JobSubmission, *, fie
 
 
 def _completed(call: Call[Any, Any], job: JobRecord, sent: Completed) -> library.Completed:
-    core, job_type = call.service.core, call.service.registry.get(job.type)
+    app_state, job_type = call.service.app_state, call.service.registry.get(job.type)
     continuation = None if not sent.continuation else child(call, job, sent.continuation, field="continuation")
     data = None
     if continuation is None:  # A job that continues leaves its result to the next one.
-        data = result_as_stored(sent.output, job_type, limit=core.bounds.result_bytes_max)
+        data = result_as_stored(sent.output, job_type, limit=app_state.bounds.result_bytes_max)
     children = tuple(child(call, job, each, field=f"children[{place}]") for place, each in enumerate(sent.children))
-    if len(children) > core.bounds.children_max:
-        raise InvalidInput(f"{len(children)} children, over children_max={core.bounds.children_max}", field="children")
+    if len(children) > app_state.bounds.children_max:
+        raise InvalidInput(
+            f"{len(children)} children, over children_max={app_state.bounds.children_max}", field="children"
+        )
     said = _said(sent)
     alone = not job.flags & (GROUPED | OWNS_SCOPE)
     contributes = said.contributes and (bool(children) or not alone or said.append is not None)

@@ -140,7 +140,7 @@ async def settle_jobs(call: Call[Settle, NoQuery]) -> SettleAnswer:
 async def save_checkpoint(call: Call[Checkpoint, NoQuery]) -> HandlerAnswer:
     """Store the state from which a later attempt of the job goes on."""
     held, job = await held_lease(call, call.body)
-    limit = call.service.core.bounds.checkpoint_bytes_max
+    limit = call.service.app_state.bounds.checkpoint_bytes_max
     data = as_stored(call.body.state, limit=limit, field="state") or b"null"
     answer = await call.store.note(Note(holder=held.holder(job), checkpoint=data))
     _still_held(answer.lost)
@@ -205,7 +205,7 @@ async def spawn_jobs(call: Call[Spawn, NoQuery]) -> SpawnAnswer:
         for place, each in enumerate(call.body.jobs)
     ]
     try:
-        [accepted] = await call.service.core.submit([Submission(jobs=new, under=held.holder(job))])
+        [accepted] = await call.service.app_state.submit([Submission(jobs=new, under=held.holder(job))])
     except LeaseLost as error:
         raise lease_lost(Loss(error.reason.upper())) from error
     except RopewalkError as error:

@@ -65,9 +65,9 @@ async def settle(call: Call[Settle, NoQuery]) -> SettleAnswer:
 
 async def settle_jobs(service: Service, held: Held, ended: Sequence[Ended]) -> list[Settled]:
     """Settles attempts in one commit, and publishes what became of them."""
-    core = service.core
+    app_state = service.app_state
     settlements = [_settlement(service, *each) for each in ended]
-    answers = await core.store.settle(held.card.id, settlements)
+    answers = await app_state.store.settle(held.card.id, settlements)
     changes: list[Change] = []
     queued: list[NewJob] = []
     freed: set[str] = set()
@@ -84,9 +84,9 @@ async def settle_jobs(service: Service, held: Held, ended: Sequence[Ended]) -> l
             queued += written_with(settlement.plan)
     publish(
         changes,
-        store=core.store,
-        events=core.events,
-        runtime=core.runtime,
+        store=app_state.store,
+        events=app_state.events,
+        runtime=app_state.runtime,
         consequences=answers.consequences,
         queued=queued,
         freed=freed,
@@ -95,10 +95,10 @@ async def settle_jobs(service: Service, held: Held, ended: Sequence[Ended]) -> l
 
 
 def _settlement(service: Service, job: JobRecord, outcome: Outcome, timing: AttemptTiming | None) -> Settlement:
-    core, job_type = service.core, service.registry.get(job.type)
-    outcome = with_custom_backoff(outcome, job, job_type, core.events)
-    backoff = retry.resolve(job.backoff, job_type.options.backoff, core.defaults.backoff)
-    return decide(job, outcome, backoff, core.runtime.random(), timing)
+    app_state, job_type = service.app_state, service.registry.get(job.type)
+    outcome = with_custom_backoff(outcome, job, job_type, app_state.events)
+    backoff = retry.resolve(job.backoff, job_type.options.backoff, app_state.defaults.backoff)
+    return decide(job, outcome, backoff, app_state.runtime.random(), timing)
 
 
 def _timing(sent: wire.Outcome) -> AttemptTiming | None:

@@ -19,7 +19,7 @@ async def finished_step(call: Call[StepResult, NoQuery], job: JobRecord) -> Step
     At the position of an unfinished wait it says that the wait is over, as a Python handler records a wait for a signal
     that timed out. Raises HttpError if another step is stored at this position.
     """
-    body, bounds = call.body, call.service.core.bounds
+    body, bounds = call.body, call.service.app_state.bounds
     if body.position >= bounds.steps_max:
         raise LimitExceeded(f"step {body.name!r} is over steps_max={bounds.steps_max:,}", field="position")
     value = as_stored(body.value, limit=bounds.result_bytes_max, field="value")

@@ -224,7 +224,7 @@ def _options(call: Call[Any, Any], given: ScheduleSpec | ScheduleEdit) -> Schedu
 
 def _job(call: Call[Any, Any], template: JobTemplate) -> Job[Any, Any]:
     job_type = call.service.registry.get(template.type)
-    job = call.service.core.named_job(
+    job = call.service.app_state.named_job(
         template.type, job_type.arguments_from_json(msgspec.json.encode(template.payload))
     )
     using: dict[str, Any] = {}
@@ -273,5 +273,5 @@ def _payload(call: Call[Any, Any], info: ScheduleInfo) -> Raw | UnsetType:
     if info.job_type in call.service.registry:
         data = call.service.registry.get(info.job_type).encode_input(info.arguments)
     else:
-        data = call.service.core.codec.encode(dict(info.arguments), Any)
+        data = call.service.app_state.codec.encode(dict(info.arguments), Any)
     return JobView.of(call.service, call.identity).arguments(info.job_type, data)

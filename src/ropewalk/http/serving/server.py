@@ -99,6 +99,7 @@ def _config(application: Serve, listening: Listening, grace_seconds: float) -> u
         ssl_keyfile=listening.key,
         http=BoundedProtocol,
         ws="none",
+        log_level="warning",  # each start and stop is told once, by the command
         lifespan="on",
         log_config=None,
         access_log=False,

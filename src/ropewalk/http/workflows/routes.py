@@ -181,7 +181,7 @@ async def _group(call: Call[Any, Any], nodes_max: int) -> GroupStatus:
 async def _value(call: Call[Any, Any], root: JobRecord, record: GroupRecord | None) -> Raw | UnsetType | None:
     if call.identity.payloads is Payloads.NONE:
         return UNSET
-    store, codec, view = WORKFLOWS.of(call.store), call.service.core.codec, JobView.of(call.service, call.identity)
+    store, codec, view = WORKFLOWS.of(call.store), call.service.app_state.codec, JobView.of(call.service, call.identity)
     value = await group_value(store, root, record, call.service.describe)
     return UNSET if value is None and record is None else view.value(root.type, codec.encode(value, Any))
 
