@@ -8,11 +8,12 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 URL, TOKEN = os.environ["ROPEWALK_URL"], os.environ["ROPEWALK_TOKEN"]
 stopping = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
 
 
 def call(path: str, timeout: float = 30, **body: Any) -> Any:
@@ -41,7 +42,7 @@ def copy_rows(job: Any) -> Any:
     return rows
 
 
-HANDLERS = {
+HANDLERS: dict[str, Callable[[Any], Any]] = {
     "add": lambda job: job["payload"]["a"] + job["payload"]["b"],
     "divide": lambda job: job["payload"]["a"] / job["payload"]["b"],
     "copy_rows": copy_rows,

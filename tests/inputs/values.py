@@ -58,6 +58,7 @@ JOB: Final = (None, 3, mail, no_coroutine, [mail()])
 WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     # ── ids, names and other text ──
     "job_id": TEXT,
+    "from_step": TEXT_OR_NONE,
     "group_id": TEXT,
     "workflow_id": TEXT,
     "worker_id": TEXT,
@@ -131,7 +132,9 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     # ── whole numbers ──
     "limit": (*POSITIVE, 1001),
     "failure_counts.limit": POSITIVE,
+    "count.limit": POSITIVE_OR_NONE,
     "if_rev": POSITIVE_OR_NONE,
+    "of_run": POSITIVE_OR_NONE,
     "nodes_max": (*WHOLE, -1),
     "upcoming": (*WHOLE, -1, 1001),
     "slices": (*POSITIVE, 1001),
