@@ -124,6 +124,7 @@ def test_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
     assert {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
         "journal_backend",
+        "remote_worker",  # run by tests/http/remote_workers/test_example.py
         "testing_example",
     }
 
