@@ -180,7 +180,7 @@ def test_retry_from_a_step(ropewalk: Run, jobs: Jobs, url: str) -> None:
         client.portal.call(drained(app))
         assert parcel.result(timeout=10) == ["pack in run 1", "load in run 2"]
     answer = ropewalk("jobs", "retry", jobs.divided, "--from-step", "load")
-    told = "it has no stored step of this name; `app.steps(job_id)` lists them"
+    told = "it has no stored step of this name: name a step that its handler has finished"
     assert (answer.code, answer.err) == (1, f"error: {jobs.divided} cannot be retried (no_such_step): {told}\n")
 
 

@@ -94,7 +94,7 @@ _NOT_RETRIED: Final = {
     "damaged_row": "repair the columns that its error names, see `ropewalk jobs show`",
     "key_in_use": "another job that has not ended holds its idempotency key",
     "another_run": "it has been retried since, and is in another run",
-    NO_SUCH_STEP: "it has no stored step of this name; `app.steps(job_id)` lists them",
+    NO_SUCH_STEP: "it has no stored step of this name: name a step that its handler has finished",
     UNMET_DEPENDENCIES: "it never started and waits for a job that failed; retry that one first",
     DEPENDANTS_UNRESOLVED: "jobs that depend on it have yet to learn how it ended; try again in a few seconds",
 }
