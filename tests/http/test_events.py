@@ -13,6 +13,7 @@ import pytest
 
 from ropewalk import App
 from ropewalk.http import Payloads, Serve
+from ropewalk.http.events.watching import Watcher
 from tests.apps import on_shared_stores
 from tests.http.jobs import add, fail, stay
 from tests.http.server import People, client_of, serving, somebody
@@ -146,3 +147,21 @@ async def test_a_client_that_falls_behind_is_cut_off(
     received = await asyncio.wait_for(reader.read(), 60)
     assert received.count(b"event: QUEUED") < 200 * 900
     writer.close()
+
+
+async def test_a_reading_that_fails_does_not_end_the_watching(
+    client: httpx2.AsyncClient, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failed = Watcher._read, asyncio.Event()
+
+    async def fail_once(watcher: Watcher) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("nobody expects this error")
+        await read(watcher)
+
+    monkeypatch.setattr(Watcher, "_read", fail_once)
+    job = await app.enqueue(add(1, 2))
+    async with events(client, f"job_id={job.id}") as told:
+        assert (await first(told))[1]["job_id"] == job.id
+    assert failed.is_set()

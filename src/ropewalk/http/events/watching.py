@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant
-from ropewalk.errors import RopewalkError
+from ropewalk.errors import StoreUnavailable
 from ropewalk.http.events.feed import shown_error
 from ropewalk.http.events.shapes import StreamedEvent
 from ropewalk.http.wire import JobState, timestamp
@@ -87,10 +87,18 @@ class Watcher:
                         await self._hinted.wait()
                 self._hinted.clear()
                 if self._watches:
-                    with suppress(RopewalkError):  # the store is away: what is missed is told when it is back
-                        await self._read()
+                    await self._try_to_read()
         finally:
             unsubscribe()
+
+    async def _try_to_read(self) -> None:
+        """Reads once. An error ends this reading and not the loop: what is missed is told by a later reading."""
+        try:
+            await self._read()
+        except StoreUnavailable:
+            return
+        except Exception as error:
+            self._app_state.events.report(error, "events")
 
     async def _read(self) -> None:
         by_tenant: dict[str, list[str]] = {}
